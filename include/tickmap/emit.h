@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Publish the code that a runtime generates, so that profilers can name it:
+ * jitdump and perf map files, written correctly.
+ *
+ *	struct tickmap_emit *emit;
+ *	struct tickmap_emit_options options = TICKMAP_EMIT_OPTIONS_INIT;
+ *	options.sinks = TICKMAP_EMIT_JITDUMP;
+ *	if (tickmap_emit_open(&options, &emit) == TICKMAP_EMIT_OK) {
+ *		struct tickmap_code code = TICKMAP_CODE_INIT;
+ *		code.addr = (uintptr_t)entry;
+ *		code.bytes = entry;
+ *		code.code_size = length;
+ *		code.name = "my_function";
+ *		tickmap_emit_code(emit, &code);
+ *	}
+ *
+ * Clock. Every time stamp, the header's included, is CLOCK_MONOTONIC in
+ * nanoseconds, unless options.clock says otherwise. perf must then be told
+ * `perf record -k 1`; tickmap and samply need nothing.
+ *
+ * Threads. Every call but open and close may come from any thread at any time;
+ * records never tear and their stamps never decrease in file order.
+ *
+ * Failures. The library never prints, exits or starts a thread, and allocates
+ * only in tickmap_emit_open. The first failed write latches: later calls are
+ * cheap no-ops that return the same status, so the file never holds half a
+ * record followed by others.
+ *
+ * Fork. A forked child must call tickmap_emit_after_fork before it publishes;
+ * until then its calls do nothing and return TICKMAP_EMIT_E_FORKED. The child
+ * never touches the parent's file.
+ *
+ * Signals. No call here may be made from a signal handler.
+ */
+#ifndef TICKMAP_EMIT_H
+#define TICKMAP_EMIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TICKMAP_EMIT_VERSION_MAJOR 0
+#define TICKMAP_EMIT_VERSION_MINOR 1
+
+#ifndef TICKMAP_EMIT_API
+#define TICKMAP_EMIT_API __attribute__((visibility("default")))
+#endif
+
+enum tickmap_emit_status {
+	TICKMAP_EMIT_OK = 0,
+	TICKMAP_EMIT_E_ARGUMENT = -1, /* a parameter contradicts this header */
+	TICKMAP_EMIT_E_NOMEM = -2,
+	TICKMAP_EMIT_E_OS = -3,     /* tickmap_emit_errno says which */
+	TICKMAP_EMIT_E_UNSAFE = -4, /* a link, a foreign file, a FIFO, ... */
+	TICKMAP_EMIT_E_EXISTS = -5, /* a file is there that we must keep */
+	TICKMAP_EMIT_E_FORKED = -6, /* see "Fork" above */
+	TICKMAP_EMIT_E_TOO_LARGE = -7, /* the record would not fit its size
+					  field */
+};
+
+/* A static phrase for a status. Any thread, any time. */
+TICKMAP_EMIT_API const char *tickmap_emit_strerror(int status);
+
+/* options.sinks */
+#define TICKMAP_EMIT_PERF_MAP (UINT32_C(1) << 0) /* DIR/perf-PID.map */
+#define TICKMAP_EMIT_JITDUMP (UINT32_C(1) << 1)  /* DIR/jit-PID.dump */
+
+/* options.flags */
+
+/*
+ * Never replace a file that is already there, not even our own user's stale
+ * one. The dump then goes to DIR/tickmap-N/jit-PID.dump (N = 1, 2, ...), a
+ * name that every consumer finds by its marker mapping; the perf map, whose
+ * name is fixed, is refused with TICKMAP_EMIT_E_EXISTS if it is the only sink,
+ * and left out (see tickmap_emit_path) if there is a dump as well.
+ */
+#define TICKMAP_EMIT_KEEP_EXISTING (UINT32_C(1) << 0)
+
+struct tickmap_emit_options {
+	size_t size;     /* sizeof(struct tickmap_emit_options) */
+	uint32_t sinks;  /* TICKMAP_EMIT_PERF_MAP and/or _JITDUMP */
+	uint32_t flags;  /* TICKMAP_EMIT_KEEP_EXISTING */
+	const char *dir; /* NULL: /tmp, where perf looks for perf maps */
+	uint32_t elf_machine; /* EM_* of the code; 0: of this process */
+	uint32_t reserved;    /* 0 */
+	/* Another clock, in ns; NULL: the platform's default (see above). */
+	uint64_t (*clock)(void *clock_context);
+	void *clock_context;
+};
+
+#define TICKMAP_EMIT_OPTIONS_INIT                                              \
+	{                                                                      \
+		sizeof(struct tickmap_emit_options), TICKMAP_EMIT_JITDUMP, 0,  \
+			0, 0, 0, 0, 0                                          \
+	}
+
+struct tickmap_emit;
+
+/*
+ * Create the files and, for a jitdump on Linux, the executable marker mapping
+ * by which profilers find it. Files are made with mode 0600, O_EXCL,
+ * O_NOFOLLOW and O_CLOEXEC. A stale regular file of our own user is replaced
+ * (unlinked first) unless TICKMAP_EMIT_KEEP_EXISTING or another writer of this
+ * very process holds it; everything else is refused.
+ *
+ * On failure *ret_emit is NULL and errno says more for TICKMAP_EMIT_E_OS.
+ */
+TICKMAP_EMIT_API int
+tickmap_emit_open(const struct tickmap_emit_options *options,
+		  struct tickmap_emit **ret_emit);
+
+/* One source position; entries sorted by offset, unit: bytes from code.addr. */
+struct tickmap_line {
+	uint64_t offset;
+	uint32_t line;    /* >= 1 */
+	uint32_t column;  /* 0: unknown */
+	const char *file; /* NULL: code.file */
+};
+
+/*
+ * How to find the caller from every byte of the function. Build one with
+ * tickmap_unwind_* below; plain data, no pointers of its own, freely copied
+ * and shared between all functions with the same layout.
+ */
+#define TICKMAP_UNWIND_FRAME_BYTES 128
+struct tickmap_unwind {
+	uint32_t frame_size; /* used bytes of frame; 0: none */
+	uint32_t pc_begin;   /* offset of the FDE's pc-begin field in it */
+	uint8_t frame[TICKMAP_UNWIND_FRAME_BYTES]; /* .eh_frame: one CIE, one
+						      FDE */
+};
+
+struct tickmap_code {
+	size_t size;        /* sizeof(struct tickmap_code) */
+	uint64_t addr;      /* where the code runs */
+	uint64_t code_size; /* bytes; the length of the function */
+	const void *bytes;  /* the code, or NULL if there is nothing to copy */
+	const char *name;   /* any bytes; control bytes are made visible */
+	size_t name_length; /* 0: name is NUL-terminated */
+	uint64_t index;     /* 0: the next unused one */
+	const char *file;   /* source file or NULL */
+	const struct tickmap_line *lines; /* or NULL */
+	size_t line_count;
+	const struct tickmap_unwind *unwind; /* or NULL */
+	uint64_t mapped_size; /* unwinding bytes really mapped behind the code,
+				 0: none (see TICKMAP_EMIT_SPACING) */
+};
+
+#define TICKMAP_CODE_INIT                                                      \
+	{                                                                      \
+		sizeof(struct tickmap_code), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0   \
+	}
+
+/*
+ * Announce one function. Call it when its bytes are final and before they
+ * first run. All its records reach the file in one append.
+ *
+ * Nothing in `code` is kept. Returns 0 or a negative status (latched, except
+ * TICKMAP_EMIT_E_ARGUMENT and _E_TOO_LARGE, which concern this code only).
+ */
+TICKMAP_EMIT_API int tickmap_emit_code(struct tickmap_emit *emit,
+				       const struct tickmap_code *code);
+
+/* Announce that the code published as `index` now runs at new_addr. */
+TICKMAP_EMIT_API int tickmap_emit_move(struct tickmap_emit *emit,
+				       uint64_t old_addr, uint64_t new_addr,
+				       uint64_t code_size, uint64_t index);
+
+/*
+ * In a forked child: drop the parent's files and open new ones under this
+ * process's own pid. Code inherited from the parent keeps the parent's
+ * records: consumers start a child with its parent's code.
+ */
+TICKMAP_EMIT_API int tickmap_emit_after_fork(struct tickmap_emit *emit);
+
+/*
+ * Path of a sink's file, NULL if there is none. Borrowed; valid until close or
+ * after_fork.
+ */
+TICKMAP_EMIT_API const char *tickmap_emit_path(const struct tickmap_emit *emit,
+					       uint32_t sink);
+
+/* errno of the first failure, 0 if there was none. */
+TICKMAP_EMIT_API int tickmap_emit_errno(const struct tickmap_emit *emit);
+
+/* Write the close record, release. Accepts NULL. Returns the latched status. */
+TICKMAP_EMIT_API int tickmap_emit_close(struct tickmap_emit *emit);
+
+/*
+ * Unwinding information for x86-64 (DWARF call frame information, System V
+ * psABI register numbers). All builders return 0 or TICKMAP_EMIT_E_ARGUMENT.
+ */
+
+/*
+ * A function that keeps a frame pointer:
+ *	[push_at]  push rbp        1 byte
+ *	[..]       mov rbp, rsp    3 bytes, right behind the push
+ *	...
+ *	[leave_at] pop rbp | leave 1 byte; rsp is the CFA's again behind it
+ *	...        ret
+ * Unit: bytes from the function's start. leave_at 0: the frame stays up to the
+ * end (a function that never returns, or whose epilogue is not worth it).
+ */
+TICKMAP_EMIT_API int
+tickmap_unwind_frame_pointer(struct tickmap_unwind *ret_unwind,
+			     uint32_t push_at, uint32_t leave_at);
+
+/* A function without a frame pointer: from each offset on, the caller's stack
+ * pointer is rsp + cfa_offset (8 at the first instruction). Sorted. */
+struct tickmap_unwind_step {
+	uint32_t at;
+	uint32_t cfa_offset;
+};
+TICKMAP_EMIT_API int
+tickmap_unwind_stack_pointer(struct tickmap_unwind *ret_unwind,
+			     const struct tickmap_unwind_step *steps,
+			     size_t count);
+
+/*
+ * Where the next function may start so that perf's own inject, which lays the
+ * unwinding bytes behind the code, never makes two functions overlap: the
+ * distance from one function's address to the next, a multiple of 16.
+ */
+TICKMAP_EMIT_API uint64_t
+tickmap_emit_spacing(uint64_t code_size, const struct tickmap_unwind *unwind);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Address in a file or in the kernel -> function name. Opens each file once,
+ * at its first question, and remembers.
+ */
+#ifndef TICKMAP_SYMBOLIZE_SYMBOLIZE_H
+#define TICKMAP_SYMBOLIZE_SYMBOLIZE_H
+
+#include "base/strings.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tickmap_symbolizer;
+
+/* `strings` is borrowed and outlives the symbolizer; names go there. */
+struct tickmap_symbolizer *
+tickmap_symbolizer_new(struct tickmap_strings *strings);
+void tickmap_symbolizer_free(struct tickmap_symbolizer *symbolizer);
+
+/* Why an address has no name: a result, not a failure. */
+enum tickmap_symbol_reason {
+	TICKMAP_SYMBOL_FOUND,
+	TICKMAP_SYMBOL_FILE_MISSING,   /* gone, or unreadable */
+	TICKMAP_SYMBOL_OTHER_BUILD,    /* its build id is not the recorded one */
+	TICKMAP_SYMBOL_STRIPPED,       /* no .symtab, no debug file */
+	TICKMAP_SYMBOL_NO_FUNCTION,    /* symbols are there, none holds it */
+	TICKMAP_SYMBOL_NOT_ELF,
+	TICKMAP_SYMBOL_KERNEL_HIDDEN,  /* kptr_restrict, or another boot */
+};
+
+struct tickmap_symbol {
+	enum tickmap_symbol_reason reason;
+	/* Demangled name, or "[LIB+0xOFF]" (OFF: svma of the function's start
+	 * where .eh_frame tells it, else of the address), or "[kernel+0x...]".
+	 */
+	tickmap_str name;
+	tickmap_str raw_name; /* as the symbol table has it; 0 if none */
+	uint64_t svma;        /* of the address asked for */
+	uint64_t start, size; /* of the function, svma; 0 if unknown */
+};
+
+/*
+ * A file as mapped: path as the process saw it, and the build id it had (size
+ * 0: unknown). Same arguments, same id. "[vdso]" is ours.
+ */
+uint32_t tickmap_symbolizer_dso(struct tickmap_symbolizer *symbolizer,
+				const char *path, const uint8_t *build_id,
+				size_t build_id_size);
+/* "/usr/lib/libz.so.1" -> what a person should read: "libz.so.1". */
+tickmap_str tickmap_symbolizer_dso_name(struct tickmap_symbolizer *symbolizer,
+					uint32_t dso);
+const char *tickmap_symbolizer_dso_path(struct tickmap_symbolizer *symbolizer,
+					uint32_t dso);
+
+struct tickmap_symbol
+tickmap_symbolize_file(struct tickmap_symbolizer *symbolizer, uint32_t dso,
+		       uint64_t file_offset);
+
+struct tickmap_symbol
+tickmap_symbolize_kernel(struct tickmap_symbolizer *symbolizer, uint64_t avma);
+
+/*
+ * A name that a recording carries: used where the file (or the kernel's list)
+ * cannot answer itself. `path` "[kernel.kallsyms]": svma is the address. Once
+ * one kernel name is given, /proc/kallsyms is not asked any more unless
+ * `same_boot` was said.
+ */
+bool tickmap_symbolizer_know(struct tickmap_symbolizer *symbolizer,
+			     const char *path, uint64_t svma, uint64_t size,
+			     const char *raw_name);
+
+/* Where /proc/kallsyms may be trusted: the recording is of this very boot. */
+void tickmap_symbolizer_kernel_is_ours(struct tickmap_symbolizer *symbolizer,
+				       bool ours);
+
+/* One hint a DSO for a person, e.g. which debug package to install; NULL when
+ * there is nothing to say. Borrowed until the symbolizer is freed. */
+const char *tickmap_symbolizer_hint(struct tickmap_symbolizer *symbolizer,
+				    uint32_t dso);
+
+/* C++ and Rust names readable, everything else unchanged. malloced; NULL: out
+ * of memory. */
+char *tickmap_demangle(const char *raw_name);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who owned an address at a time, for one process: the one rule.
+ *
+ * Event E owns address A at time T when E covers A, E was loaded at or before T
+ * and no later event up to T took A away. An overlapping load or a file mapping
+ * ends only the overlapped part; a move moves it; an anonymous mapping over it
+ * does not end it. A forked child starts with its parent's state at the fork.
+ *
+ * Owners are numbers of the caller (an index into its own tables). Events may
+ * come in any order; ties keep the order in which they were added.
+ */
+#ifndef TICKMAP_TIMELINE_TIMELINE_H
+#define TICKMAP_TIMELINE_TIMELINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TICKMAP_NO_OWNER UINT64_MAX
+
+/* Layers: code wins over a file mapping only if it came later (see the rule);
+ * anonymous mappings are looked up apart and only when nothing else is there.
+ */
+enum tickmap_layer {
+	TICKMAP_LAYER_CODE,
+	TICKMAP_LAYER_FILE,
+	TICKMAP_LAYER_ANON,
+};
+
+struct tickmap_timeline;
+
+struct tickmap_timeline *tickmap_timeline_new(void);
+void tickmap_timeline_free(struct tickmap_timeline *timeline);
+
+/* Each returns false when out of memory. Times: ns of one clock. */
+bool tickmap_timeline_load(struct tickmap_timeline *timeline,
+			   enum tickmap_layer layer, uint64_t when,
+			   uint64_t avma, uint64_t size, uint64_t owner);
+/* The code of `size` bytes at old_avma now is at avma (its owner the same). If
+ * nothing is known at old_avma, `owner` (or none) owns the new range. */
+bool tickmap_timeline_move(struct tickmap_timeline *timeline, uint64_t when,
+			   uint64_t old_avma, uint64_t avma, uint64_t size,
+			   uint64_t owner);
+/* exec: everything before it is gone. */
+bool tickmap_timeline_exec(struct tickmap_timeline *timeline, uint64_t when);
+/* This timeline's state at `when` begins as that of `parent` at that time.
+ * The parent outlives the child. At most once. */
+bool tickmap_timeline_fork(struct tickmap_timeline *timeline, uint64_t when,
+			   struct tickmap_timeline *parent);
+
+/*
+ * Ends the adding: builds the index, O(n log n). Parents first; calling it
+ * again after more events builds it anew.
+ */
+bool tickmap_timeline_seal(struct tickmap_timeline *timeline);
+
+struct tickmap_owner {
+	uint64_t owner; /* TICKMAP_NO_OWNER: nobody */
+	enum tickmap_layer layer;
+	uint64_t start;  /* where the owner's range began before cuts */
+	uint64_t since;  /* when it was loaded */
+	bool early;      /* found only thanks to the slack */
+};
+
+/*
+ * Owner of `avma` at `when`. If nobody (or only an anonymous mapping) does, the
+ * first code that covers it within the next slack_ns does, `early` set.
+ * O(log n) in the number of events.
+ */
+struct tickmap_owner
+tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
+		      uint64_t avma, uint64_t slack_ns);
+
+/* Would some code own this address at another time? For reasons: <0 only
+ * before `when`, >0 only after, 0 never. */
+int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
+			      uint64_t when, uint64_t avma);
+
+#endif
