@@ -23,12 +23,17 @@ struct tickmap_elf;
  */
 int tickmap_elf_open(const char *path, struct tickmap_elf **ret_elf,
 		     struct tickmap_error *err);
+/* `fd` stays the caller's, who may close it at once. */
 int tickmap_elf_open_fd(int fd, struct tickmap_elf **ret_elf,
-			struct tickmap_error *err); /* fd is borrowed */
+			struct tickmap_error *err);
 int tickmap_elf_open_memory(const void *image, size_t size,
 			    struct tickmap_elf **ret_elf,
 			    struct tickmap_error *err);
 void tickmap_elf_close(struct tickmap_elf *elf);
+
+/* Gives the descriptor back; sections that were asked for stay, others are
+ * absent from now on. For callers that keep many files. */
+void tickmap_elf_release_file(struct tickmap_elf *elf);
 
 uint16_t tickmap_elf_machine(const struct tickmap_elf *elf);
 bool tickmap_elf_is_64(const struct tickmap_elf *elf);
@@ -36,7 +41,11 @@ bool tickmap_elf_is_64(const struct tickmap_elf *elf);
 /* Bytes of the build id (at most 20 are kept), 0 if it has none. */
 size_t tickmap_elf_build_id(const struct tickmap_elf *elf, uint8_t ret_id[20]);
 
-/* svma of a byte of the file that a PT_LOAD maps; false if none does. */
+/*
+ * svma of a byte of the file that a PT_LOAD maps; false if none does. To learn
+ * the bias of a mapping ask for the byte under a code address, not for the
+ * mapping's first one: a page may begin in one segment and end in the next.
+ */
 bool tickmap_elf_svma_of_offset(const struct tickmap_elf *elf,
 				uint64_t file_offset, uint64_t *ret_svma);
 
@@ -48,8 +57,8 @@ struct tickmap_elf_section {
 };
 /* .eh_frame and .eh_frame_hdr: by section name, or by PT_GNU_EH_FRAME where the
  * section table is stripped. */
-struct tickmap_elf_section
-tickmap_elf_section(struct tickmap_elf *elf, const char *name);
+struct tickmap_elf_section tickmap_elf_section(struct tickmap_elf *elf,
+					       const char *name);
 
 /* ---- Symbols ---- */
 
