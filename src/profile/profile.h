@@ -154,8 +154,8 @@ struct tickmap_function {
 };
 
 struct tickmap_functions {
-	struct tickmap_function *rows; /* sorted: managed_self if any code maps
-					  exist, then self, then name */
+	struct tickmap_function *rows; /* sorted: managed_self, self, total,
+					  then name; none without samples */
 	size_t count;
 };
 

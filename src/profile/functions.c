@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of functions. Counts are made on the tree of call stacks, never on
+ * the samples' frames: a profile has far fewer nodes than frames in samples.
+ */
+#include "profile/internal.h"
+
+#include <string.h>
+
+uint64_t *tickmap_profile_weights(const struct tickmap_profile *profile,
+				  const uint32_t *samples, size_t sample_count)
+{
+	size_t nodes = profile->nodes.count;
+	size_t count = samples ? sample_count : profile->samples.count;
+	uint64_t *weights = calloc(nodes, sizeof(*weights));
+
+	if (!weights)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		weights[profile->samples.items[samples ? samples[i] : i]
+				.node]++;
+	/* Children have higher numbers than their parents. */
+	for (size_t n = nodes; n-- > 1;)
+		weights[profile->nodes.items[n].parent] += weights[n];
+	return weights;
+}
+
+struct work {
+	const struct tickmap_profile *profile;
+	uint64_t *weights;	       /* by node */
+	uint32_t *group_of;	       /* by frame: its function */
+	struct tickmap_function *rows; /* by function */
+	size_t group_count;
+	uint32_t *first_child, *next_sibling; /* by node; 0: none */
+	uint32_t *managed; /* by node: innermost code map frame's node */
+	uint32_t *open;	   /* by function: how often it is on the path */
+};
+
+static bool same_function(const struct tickmap_frame *a,
+			  const struct tickmap_frame *b)
+{
+	return a->name == b->name && a->dso == b->dso && a->file == b->file &&
+	       a->line == b->line;
+}
+
+static bool group_frames(struct work *w)
+{
+	const struct tickmap_frame *frames = w->profile->frames.items;
+	struct tickmap_table groups = { 0 };
+	bool good = true;
+
+	for (uint32_t i = 0; good && i < w->profile->frames.count; i++) {
+		const struct tickmap_frame *f = &frames[i];
+		uint64_t key = tickmap_mix((uint64_t)f->name << 32 | f->dso) ^
+			       tickmap_mix((uint64_t)f->line << 32 | f->file);
+		uint64_t *slot;
+		while ((slot = tickmap_table_get(&groups, key)) &&
+		       !same_function(&frames[w->rows[*slot].frame], f))
+			key++;
+		if (!slot) {
+			slot = tickmap_table_put(&groups, key);
+			good = slot;
+			if (!good)
+				break;
+			*slot = w->group_count++;
+			w->rows[*slot].frame = i;
+		}
+		w->group_of[i] = (uint32_t)*slot;
+	}
+	tickmap_table_free(&groups);
+	return good;
+}
+
+static uint32_t group_of_node(const struct work *w, uint32_t node)
+{
+	return w->group_of[w->profile->nodes.items[node].frame];
+}
+
+/* Weight that ends right here and not further down. */
+static uint64_t self_of(const struct work *w, uint32_t node)
+{
+	uint64_t below = 0;
+
+	for (uint32_t c = w->first_child[node]; c; c = w->next_sibling[c])
+		below += w->weights[c];
+	return w->weights[node] - below;
+}
+
+static void enter(struct work *w, uint32_t node)
+{
+	const struct tickmap_node *n = &w->profile->nodes.items[node];
+	uint8_t kind = w->profile->frames.items[n->frame].kind;
+	uint32_t group = group_of_node(w, node);
+	uint64_t self = self_of(w, node);
+
+	w->managed[node] =
+		kind == TICKMAP_FRAME_PYTHON || kind == TICKMAP_FRAME_JIT
+			? node
+			: w->managed[n->parent];
+	w->rows[group].self += self;
+	/* Recursion counts once. */
+	if (!w->open[group]++)
+		w->rows[group].total += w->weights[node];
+	if (w->managed[node])
+		w->rows[group_of_node(w, w->managed[node])].managed_self +=
+			self;
+}
+
+/* Depth first without a stack: parents are known. */
+static void walk(struct work *w)
+{
+	uint32_t node = w->first_child[0];
+
+	while (node) {
+		enter(w, node);
+		if (w->first_child[node]) {
+			node = w->first_child[node];
+			continue;
+		}
+		while (node) {
+			w->open[group_of_node(w, node)]--;
+			if (w->next_sibling[node]) {
+				node = w->next_sibling[node];
+				break;
+			}
+			node = w->profile->nodes.items[node].parent;
+		}
+	}
+}
+
+static int compare_u64(uint64_t more, uint64_t less)
+{
+	return (more < less) - (more > less);
+}
+
+static int compare_rows(const void *a, const void *b, void *context)
+{
+	const struct tickmap_profile *profile = context;
+	const struct tickmap_function *x = a, *y = b;
+	int order = compare_u64(x->managed_self, y->managed_self);
+
+	if (!order)
+		order = compare_u64(x->self, y->self);
+	if (!order)
+		order = compare_u64(x->total, y->total);
+	if (!order)
+		order = strcmp(
+			tickmap_string(profile->strings,
+				       profile->frames.items[x->frame].name,
+				       NULL),
+			tickmap_string(profile->strings,
+				       profile->frames.items[y->frame].name,
+				       NULL));
+	return order ? order : (x->frame > y->frame) - (x->frame < y->frame);
+}
+
+static void *zeros(size_t count, size_t size)
+{
+	return calloc(count ? count : 1, size);
+}
+
+static bool count_functions(struct work *w, const uint32_t *samples,
+			    size_t sample_count)
+{
+	const struct tickmap_profile *profile = w->profile;
+	size_t nodes = profile->nodes.count, frames = profile->frames.count;
+
+	w->weights = tickmap_profile_weights(profile, samples, sample_count);
+	w->group_of = zeros(frames, sizeof(*w->group_of));
+	w->rows = zeros(frames, sizeof(*w->rows));
+	w->first_child = zeros(nodes, sizeof(*w->first_child));
+	w->next_sibling = zeros(nodes, sizeof(*w->next_sibling));
+	w->managed = zeros(nodes, sizeof(*w->managed));
+	w->open = zeros(frames, sizeof(*w->open));
+	if (!w->weights || !w->group_of || !w->rows || !w->first_child ||
+	    !w->next_sibling || !w->managed || !w->open || !group_frames(w))
+		return false;
+	for (size_t n = nodes; n-- > 1;) {
+		uint32_t parent = profile->nodes.items[n].parent;
+		w->next_sibling[n] = w->first_child[parent];
+		w->first_child[parent] = (uint32_t)n;
+	}
+	walk(w);
+	return true;
+}
+
+int tickmap_profile_functions(const struct tickmap_profile *profile,
+			      const uint32_t *samples, size_t sample_count,
+			      struct tickmap_functions *ret_functions)
+{
+	struct work w = { .profile = profile };
+	bool good = count_functions(&w, samples, sample_count);
+
+	free(w.weights);
+	free(w.group_of);
+	free(w.first_child);
+	free(w.next_sibling);
+	free(w.managed);
+	free(w.open);
+	*ret_functions = (struct tickmap_functions) { 0 };
+	if (!good) {
+		free(w.rows);
+		return TICKMAP_E_NOMEM;
+	}
+	size_t kept = 0;
+	for (size_t i = 0; i < w.group_count; i++) {
+		if (w.rows[i].total)
+			w.rows[kept++] = w.rows[i];
+	}
+	union {
+		const struct tickmap_profile *in;
+		void *out;
+	} context = { .in = profile };
+	qsort_r(w.rows, kept, sizeof(*w.rows), compare_rows, context.out);
+	ret_functions->rows = w.rows;
+	ret_functions->count = kept;
+	return TICKMAP_OK;
+}
+
+void tickmap_functions_free(struct tickmap_functions *functions)
+{
+	free(functions->rows);
+	*functions = (struct tickmap_functions) { 0 };
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "profile/profile.h"
+
+#include "profile/internal.h"
+
+static struct tickmap_profile_private *mine(struct tickmap_profile *profile)
+{
+	return (struct tickmap_profile_private *)profile;
+}
+
+struct tickmap_profile *tickmap_profile_new(void)
+{
+	struct tickmap_profile_private *own = calloc(1, sizeof(*own));
+
+	if (!own)
+		return NULL;
+	struct tickmap_profile *profile = &own->seen;
+	profile->strings = tickmap_strings_new();
+	struct tickmap_node *root = tickmap_vec_push(&profile->nodes);
+	uint8_t *in_python = tickmap_vec_push(&own->in_python);
+	if (!profile->strings || !root || !in_python) {
+		tickmap_profile_free(profile);
+		return NULL;
+	}
+	*root = (struct tickmap_node) { 0 };
+	*in_python = 0;
+	profile->clock.domain = "unknown";
+	profile->clock.method = "none";
+	profile->finished = true;
+	return profile;
+}
+
+void tickmap_profile_free(struct tickmap_profile *profile)
+{
+	if (!profile)
+		return;
+	struct tickmap_profile_private *own = mine(profile);
+
+	tickmap_table_free(&own->frame_index);
+	tickmap_table_free(&own->node_index);
+	tickmap_table_free(&own->line_index);
+	tickmap_vec_free(&own->in_python);
+	tickmap_vec_free(&profile->frames);
+	tickmap_vec_free(&profile->nodes);
+	tickmap_vec_free(&profile->threads);
+	tickmap_vec_free(&profile->samples);
+	tickmap_vec_free(&profile->findings);
+	tickmap_vec_free(&profile->hints);
+	tickmap_strings_free(profile->strings);
+	free(own);
+}
+
+static bool same_frame(const struct tickmap_frame *a,
+		       const struct tickmap_frame *b)
+{
+	return a->name == b->name && a->dso == b->dso &&
+	       a->dso_path == b->dso_path && a->file == b->file &&
+	       a->line == b->line && a->kind == b->kind &&
+	       a->reason == b->reason && a->interpreter == b->interpreter &&
+	       a->code_map == b->code_map;
+}
+
+static uint64_t pair(uint32_t high, uint32_t low)
+{
+	return (uint64_t)high << 32 | low;
+}
+
+static uint64_t frame_hash(const struct tickmap_frame *f)
+{
+	uint64_t hash = tickmap_mix(pair(f->name, f->dso));
+
+	hash = tickmap_mix(hash ^ pair(f->file, f->line));
+	return tickmap_mix(
+		hash ^ pair(f->dso_path, (uint32_t)f->kind << 24 |
+						 (uint32_t)f->reason << 16));
+}
+
+/* Two functions of one name and file must be told apart by their lines. */
+static bool note_line(struct tickmap_profile_private *own, uint32_t index)
+{
+	const struct tickmap_frame *frames = own->seen.frames.items;
+	const struct tickmap_frame *f = &frames[index];
+	uint64_t key =
+		tickmap_mix(pair(f->name, f->file) ^ tickmap_mix(f->dso));
+
+	for (;; key++) {
+		uint64_t *slot = tickmap_table_get(&own->line_index, key);
+		if (!slot) {
+			slot = tickmap_table_put(&own->line_index, key);
+			if (slot)
+				*slot = (uint64_t)index << 1;
+			return slot;
+		}
+		const struct tickmap_frame *first = &frames[*slot >> 1];
+		if (first->name == f->name && first->file == f->file &&
+		    first->dso == f->dso) {
+			if (first->line != f->line)
+				*slot |= 1;
+			return true;
+		}
+	}
+}
+
+uint32_t tickmap_profile_frame(struct tickmap_profile *profile,
+			       const struct tickmap_frame *frame)
+{
+	struct tickmap_profile_private *own = mine(profile);
+	uint64_t key = frame_hash(frame);
+	uint64_t *slot;
+
+	while ((slot = tickmap_table_get(&own->frame_index, key))) {
+		if (same_frame(&profile->frames.items[*slot], frame))
+			return (uint32_t)*slot;
+		key++;
+	}
+	if (profile->frames.count >= UINT32_MAX - 1 ||
+	    !tickmap_vec_reserve(&profile->frames, profile->frames.count + 1))
+		return UINT32_MAX;
+	slot = tickmap_table_put(&own->frame_index, key);
+	if (!slot)
+		return UINT32_MAX;
+	uint32_t index = (uint32_t)profile->frames.count++;
+	*slot = index;
+	profile->frames.items[index] = *frame;
+	return note_line(own, index) ? index : UINT32_MAX;
+}
+
+uint32_t tickmap_profile_node(struct tickmap_profile *profile, uint32_t parent,
+			      uint32_t frame)
+{
+	struct tickmap_profile_private *own = mine(profile);
+	uint64_t key = pair(parent, frame);
+	const uint64_t *known = tickmap_table_get(&own->node_index, key);
+
+	if (known)
+		return (uint32_t)*known;
+	size_t count = profile->nodes.count;
+	if (count >= UINT32_MAX - 1 ||
+	    !tickmap_vec_reserve(&profile->nodes, count + 1) ||
+	    !tickmap_vec_reserve(&own->in_python, count + 1))
+		return UINT32_MAX;
+	uint64_t *slot = tickmap_table_put(&own->node_index, key);
+	if (!slot)
+		return UINT32_MAX;
+	*slot = count;
+	profile->nodes.items[count] =
+		(struct tickmap_node) { .parent = parent, .frame = frame };
+	profile->nodes.count = count + 1;
+	own->in_python.items[count] =
+		own->in_python.items[parent] ||
+		profile->frames.items[frame].kind == TICKMAP_FRAME_PYTHON;
+	own->in_python.count = count + 1;
+	return (uint32_t)count;
+}
+
+bool tickmap_profile_needs_line(const struct tickmap_profile *profile,
+				uint32_t frame)
+{
+	const struct tickmap_profile_private *own =
+		tickmap_profile_private(profile);
+	const struct tickmap_frame *frames = profile->frames.items;
+	const struct tickmap_frame *f = &frames[frame];
+	uint64_t key =
+		tickmap_mix(pair(f->name, f->file) ^ tickmap_mix(f->dso));
+	const uint64_t *slot;
+
+	if (!f->line)
+		return false;
+	while ((slot = tickmap_table_get(&own->line_index, key++))) {
+		const struct tickmap_frame *first = &frames[*slot >> 1];
+		if (first->name == f->name && first->file == f->file &&
+		    first->dso == f->dso)
+			return *slot & 1;
+	}
+	return false;
+}
+
+bool tickmap_frame_is_folded(const struct tickmap_profile *profile,
+			     uint32_t node)
+{
+	if (!node)
+		return false;
+	const struct tickmap_node *n = &profile->nodes.items[node];
+
+	return profile->frames.items[n->frame].interpreter &&
+	       tickmap_profile_private(profile)->in_python.items[n->parent];
+}
+
+static const struct {
+	const char *word, *text;
+} reasons[TICKMAP_UNRESOLVED_COUNT] = {
+	[TICKMAP_RESOLVED] = { "resolved", "named" },
+	[TICKMAP_UNRESOLVED_STRIPPED] = { "stripped",
+					  "the file has no symbols" },
+	[TICKMAP_UNRESOLVED_FILE_MISSING] = { "file-missing",
+					      "the mapped file is not here" },
+	[TICKMAP_UNRESOLVED_OTHER_BUILD] = { "other-build",
+					     "the file here is another build "
+					     "than the one that ran" },
+	[TICKMAP_UNRESOLVED_NO_FUNCTION] = { "no-function",
+					     "no symbol of the file holds the "
+					     "address" },
+	[TICKMAP_UNRESOLVED_KERNEL] = { "kernel",
+					"the kernel's symbols are hidden or "
+					"of another boot" },
+	[TICKMAP_UNRESOLVED_NO_CODE_MAP] = { "no-code-map",
+					     "generated code of a process that "
+					     "published no code map" },
+	[TICKMAP_UNRESOLVED_NOT_IN_MAP] = { "not-in-code-map",
+					    "generated code that the process "
+					    "did not publish" },
+	[TICKMAP_UNRESOLVED_OTHER_TIME] = { "other-time",
+					    "published, but not for that "
+					    "time" },
+	[TICKMAP_UNRESOLVED_UNMAPPED] = { "unmapped",
+					  "no mapping is known there" },
+};
+
+const char *tickmap_unresolved_word(enum tickmap_unresolved reason)
+{
+	return (unsigned)reason < TICKMAP_UNRESOLVED_COUNT
+		       ? reasons[reason].word
+		       : "unknown";
+}
+
+const char *tickmap_unresolved_text(enum tickmap_unresolved reason)
+{
+	return (unsigned)reason < TICKMAP_UNRESOLVED_COUNT
+		       ? reasons[reason].text
+		       : "unknown";
+}
