@@ -51,6 +51,9 @@ void tickmap_sampler_close(struct tickmap_sampler *sampler);
 int tickmap_sampler_enable(struct tickmap_sampler *sampler);
 int tickmap_sampler_disable(struct tickmap_sampler *sampler);
 
+/* After the last drain: gives the rings' memory back, keeps the answers. */
+void tickmap_sampler_release_rings(struct tickmap_sampler *sampler);
+
 /* What was taken. The attr is the kernel's; borrowed. */
 const struct perf_event_attr *
 tickmap_sampler_attr(const struct tickmap_sampler *sampler);
