@@ -54,10 +54,10 @@ enum tickmap_emit_status {
 	TICKMAP_EMIT_OK = 0,
 	TICKMAP_EMIT_E_ARGUMENT = -1, /* a parameter contradicts this header */
 	TICKMAP_EMIT_E_NOMEM = -2,
-	TICKMAP_EMIT_E_OS = -3,     /* tickmap_emit_errno says which */
-	TICKMAP_EMIT_E_UNSAFE = -4, /* a link, a foreign file, a FIFO, ... */
-	TICKMAP_EMIT_E_EXISTS = -5, /* a file is there that we must keep */
-	TICKMAP_EMIT_E_FORKED = -6, /* see "Fork" above */
+	TICKMAP_EMIT_E_OS = -3,	       /* tickmap_emit_errno says which */
+	TICKMAP_EMIT_E_UNSAFE = -4,    /* a link, a foreign file, a FIFO, ... */
+	TICKMAP_EMIT_E_EXISTS = -5,    /* a file is there that we must keep */
+	TICKMAP_EMIT_E_FORKED = -6,    /* see "Fork" above */
 	TICKMAP_EMIT_E_TOO_LARGE = -7, /* the record would not fit its size
 					  field */
 };
@@ -67,7 +67,7 @@ TICKMAP_EMIT_API const char *tickmap_emit_strerror(int status);
 
 /* options.sinks */
 #define TICKMAP_EMIT_PERF_MAP (UINT32_C(1) << 0) /* DIR/perf-PID.map */
-#define TICKMAP_EMIT_JITDUMP (UINT32_C(1) << 1)  /* DIR/jit-PID.dump */
+#define TICKMAP_EMIT_JITDUMP (UINT32_C(1) << 1)	 /* DIR/jit-PID.dump */
 
 /* options.flags */
 
@@ -81,10 +81,10 @@ TICKMAP_EMIT_API const char *tickmap_emit_strerror(int status);
 #define TICKMAP_EMIT_KEEP_EXISTING (UINT32_C(1) << 0)
 
 struct tickmap_emit_options {
-	size_t size;     /* sizeof(struct tickmap_emit_options) */
-	uint32_t sinks;  /* TICKMAP_EMIT_PERF_MAP and/or _JITDUMP */
-	uint32_t flags;  /* TICKMAP_EMIT_KEEP_EXISTING */
-	const char *dir; /* NULL: /tmp, where perf looks for perf maps */
+	size_t size;	      /* sizeof(struct tickmap_emit_options) */
+	uint32_t sinks;	      /* TICKMAP_EMIT_PERF_MAP and/or _JITDUMP */
+	uint32_t flags;	      /* TICKMAP_EMIT_KEEP_EXISTING */
+	const char *dir;      /* NULL: /tmp, where perf looks for perf maps */
 	uint32_t elf_machine; /* EM_* of the code; 0: of this process */
 	uint32_t reserved;    /* 0 */
 	/* Another clock, in ns; NULL: the platform's default (see above). */
@@ -116,7 +116,7 @@ tickmap_emit_open(const struct tickmap_emit_options *options,
 /* One source position; entries sorted by offset, unit: bytes from code.addr. */
 struct tickmap_line {
 	uint64_t offset;
-	uint32_t line;    /* >= 1 */
+	uint32_t line;	  /* >= 1 */
 	uint32_t column;  /* 0: unknown */
 	const char *file; /* NULL: code.file */
 };
@@ -135,19 +135,19 @@ struct tickmap_unwind {
 };
 
 struct tickmap_code {
-	size_t size;        /* sizeof(struct tickmap_code) */
-	uint64_t addr;      /* where the code runs */
+	size_t size;	    /* sizeof(struct tickmap_code) */
+	uint64_t addr;	    /* where the code runs */
 	uint64_t code_size; /* bytes; the length of the function */
 	const void *bytes;  /* the code, or NULL if there is nothing to copy */
 	const char *name;   /* any bytes; control bytes are made visible */
 	size_t name_length; /* 0: name is NUL-terminated */
-	uint64_t index;     /* 0: the next unused one */
+	uint64_t index;	    /* 0: the next unused one */
 	const char *file;   /* source file or NULL */
 	const struct tickmap_line *lines; /* or NULL */
 	size_t line_count;
 	const struct tickmap_unwind *unwind; /* or NULL */
-	uint64_t mapped_size; /* unwinding bytes really mapped behind the code,
-				 0: none (see TICKMAP_EMIT_SPACING) */
+	uint64_t mapped_size; /* room kept behind the code for its unwinding
+				 bytes (see tickmap_emit_spacing); 0: none */
 };
 
 #define TICKMAP_CODE_INIT                                                      \
@@ -183,6 +183,20 @@ TICKMAP_EMIT_API int tickmap_emit_after_fork(struct tickmap_emit *emit);
  */
 TICKMAP_EMIT_API const char *tickmap_emit_path(const struct tickmap_emit *emit,
 					       uint32_t sink);
+
+/*
+ * What open, or after_fork, had to do differently. None of it is a failure.
+ */
+/* The dump's folder allows no executable mappings (mounted noexec): the dump is
+ * complete, but profilers must be told where it is. */
+#define TICKMAP_EMIT_STATE_NO_MARKER (UINT32_C(1) << 0)
+/* The dump went to DIR/tickmap-N; see TICKMAP_EMIT_KEEP_EXISTING. */
+#define TICKMAP_EMIT_STATE_DUMP_BESIDE (UINT32_C(1) << 1)
+/* Another writer of this process had the perf map open: lines are appended. */
+#define TICKMAP_EMIT_STATE_MAP_SHARED (UINT32_C(1) << 2)
+/* The perf map was left out; see TICKMAP_EMIT_KEEP_EXISTING. */
+#define TICKMAP_EMIT_STATE_NO_MAP (UINT32_C(1) << 3)
+TICKMAP_EMIT_API uint32_t tickmap_emit_state(const struct tickmap_emit *emit);
 
 /* errno of the first failure, 0 if there was none. */
 TICKMAP_EMIT_API int tickmap_emit_errno(const struct tickmap_emit *emit);
@@ -223,8 +237,15 @@ tickmap_unwind_stack_pointer(struct tickmap_unwind *ret_unwind,
 /*
  * Where the next function may start so that perf's own inject, which lays the
  * unwinding bytes behind the code, never makes two functions overlap: the
- * distance from one function's address to the next, a multiple of 16.
+ * distance from one function's address to the next, a multiple of 16. Nothing
+ * need be stored in that room; it only must not hold other code.
+ *
+ * A caller that keeps this distance sets code.mapped_size to
+ * tickmap_emit_mapped_size(unwind), and perf built with libunwind can unwind
+ * through its code. One that does not leaves it 0.
  */
+TICKMAP_EMIT_API uint64_t
+tickmap_emit_mapped_size(const struct tickmap_unwind *unwind);
 TICKMAP_EMIT_API uint64_t
 tickmap_emit_spacing(uint64_t code_size, const struct tickmap_unwind *unwind);
 

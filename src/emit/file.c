@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Files in a folder that anybody may write to, and appends that are whole or
+ * not there. The folder is opened once and everything is done relative to it;
+ * nothing is ever opened through a link, and a file is only written to if this
+ * call made it or another writer of this process holds it.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* How often a name may reappear between unlinking and creating it. */
+#define CREATE_TRIES 8
+#define MAX_FOLDERS 4096
+/*
+ * Descriptors from here on. A host that closes every descriptor and opens new
+ * ones gets the lowest numbers, not ours, so that what we append cannot end up
+ * in a file of the host's.
+ */
+#define LOWEST_FD 256
+
+/* Closes without changing errno. */
+static void close_quietly(int fd)
+{
+	int saved = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+}
+
+static uint64_t size_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+static void move_up(int *fd)
+{
+	int higher = fcntl(*fd, F_DUPFD_CLOEXEC, LOWEST_FD);
+
+	/* A small RLIMIT_NOFILE; standard streams are still not ours. */
+	if (higher < 0 && *fd <= STDERR_FILENO)
+		higher = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (higher < 0)
+		return;
+	close(*fd);
+	*fd = higher;
+}
+
+static int join_path(char *path, const char *dir, const char *name)
+{
+	int length = snprintf(path, PATH_MAX, "%s/%s", dir, name);
+
+	if (length > 0 && length < PATH_MAX)
+		return TICKMAP_EMIT_OK;
+	errno = ENAMETOOLONG;
+	return TICKMAP_EMIT_E_OS;
+}
+
+static bool is_plain_and_ours(const struct stat *st)
+{
+	return S_ISREG(st->st_mode) && st->st_uid == geteuid() &&
+	       st->st_nlink == 1;
+}
+
+/* Make room for a file whose name is taken. *ret_held as in file_create. */
+static int clear_name(int dir_fd, const char *name, enum emit_found found,
+		      bool *ret_held)
+{
+	struct stat st;
+
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
+		return errno == ENOENT ? TICKMAP_EMIT_OK : TICKMAP_EMIT_E_OS;
+	if (!is_plain_and_ours(&st))
+		return TICKMAP_EMIT_E_UNSAFE;
+	*ret_held = tickmap_emit_os_holds(st.st_dev, st.st_ino);
+	if (*ret_held || found == EMIT_FOUND_KEEP)
+		return TICKMAP_EMIT_E_EXISTS;
+	if (unlinkat(dir_fd, name, 0) && errno != ENOENT)
+		return TICKMAP_EMIT_E_OS;
+	return TICKMAP_EMIT_OK;
+}
+
+static int create_at(int dir_fd, const char *name, enum emit_found found,
+		     int *ret_fd, bool *ret_held)
+{
+	/* Readable, as the marker mapping must be. */
+	const int flags = O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW |
+			  O_CLOEXEC | O_NOCTTY;
+	int status;
+
+	for (int i = 0; i < CREATE_TRIES; i++) {
+		int fd = openat(dir_fd, name, flags, 0600);
+
+		if (fd >= 0) {
+			move_up(&fd);
+			fchmod(fd, 0600); /* whatever the umask took away */
+			*ret_fd = fd;
+			return TICKMAP_EMIT_OK;
+		}
+		if (errno != EEXIST)
+			return TICKMAP_EMIT_E_OS;
+		status = clear_name(dir_fd, name, found, ret_held);
+		if (status)
+			return status;
+	}
+	return TICKMAP_EMIT_E_UNSAFE;
+}
+
+static void set_open(struct emit_file *file, int fd, bool created,
+		     uint64_t size)
+{
+	file->fd = fd;
+	file->created = created;
+	file->size = size;
+	file->limit = size_limit();
+}
+
+int tickmap_emit_file_create(struct emit_file *file, const char *dir,
+			     const char *name, enum emit_found found,
+			     bool *ret_held)
+{
+	int status = join_path(file->path, dir, name);
+	int dir_fd;
+	int fd = -1;
+
+	*ret_held = false;
+	if (status)
+		return status;
+	dir_fd = tickmap_emit_os_open_dir(AT_FDCWD, dir, true);
+	if (dir_fd < 0)
+		return TICKMAP_EMIT_E_OS;
+	status = create_at(dir_fd, name, found, &fd, ret_held);
+	close_quietly(dir_fd);
+	if (!status)
+		set_open(file, fd, true, 0);
+	return status;
+}
+
+int tickmap_emit_file_join(struct emit_file *file, const char *dir,
+			   const char *name)
+{
+	int status = join_path(file->path, dir, name);
+	struct stat st;
+	int fd;
+
+	if (status)
+		return status;
+	/* O_NONBLOCK: should it have become a FIFO, do not wait for readers. */
+	fd = open(file->path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC |
+				      O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		return errno == ELOOP || errno == ENXIO ? TICKMAP_EMIT_E_UNSAFE
+							: TICKMAP_EMIT_E_OS;
+	if (fstat(fd, &st)) {
+		close_quietly(fd);
+		return TICKMAP_EMIT_E_OS;
+	}
+	if (!is_plain_and_ours(&st)) {
+		close(fd);
+		return TICKMAP_EMIT_E_UNSAFE;
+	}
+	move_up(&fd);
+	set_open(file, fd, false, (uint64_t)st.st_size);
+	return TICKMAP_EMIT_OK;
+}
+
+/* A folder that nobody else can write to, existing or new; or -1. */
+static int open_private_folder(int dir_fd, const char *name)
+{
+	struct stat st;
+	int fd;
+
+	if (mkdirat(dir_fd, name, 0700) && errno != EEXIST)
+		return -1;
+	fd = tickmap_emit_os_open_dir(dir_fd, name, false);
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, &st) && st.st_uid == geteuid() &&
+	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return fd;
+	close(fd);
+	errno = EEXIST;
+	return -1;
+}
+
+static int create_in_folder(struct emit_file *file, int dir_fd, const char *dir,
+			    const char *folder, const char *name)
+{
+	char path[PATH_MAX];
+	bool held = false;
+	int status;
+	int fd = -1;
+	int folder_fd = open_private_folder(dir_fd, folder);
+
+	if (folder_fd < 0)
+		return errno == EEXIST || errno == ELOOP || errno == ENOTDIR
+			       ? TICKMAP_EMIT_E_EXISTS
+			       : TICKMAP_EMIT_E_OS;
+	status = create_at(folder_fd, name, EMIT_FOUND_KEEP, &fd, &held);
+	close_quietly(folder_fd);
+	if (status == TICKMAP_EMIT_E_UNSAFE)
+		return TICKMAP_EMIT_E_EXISTS;
+	if (status)
+		return status;
+	set_open(file, fd, true, 0);
+	status = join_path(path, dir, folder);
+	return status ? status : join_path(file->path, path, name);
+}
+
+int tickmap_emit_file_create_beside(struct emit_file *file, const char *dir,
+				    const char *name)
+{
+	char folder[sizeof("tickmap-4294967295")];
+	int status = TICKMAP_EMIT_E_EXISTS;
+	int dir_fd = tickmap_emit_os_open_dir(AT_FDCWD, dir, true);
+
+	if (dir_fd < 0)
+		return TICKMAP_EMIT_E_OS;
+	for (unsigned int i = 1;
+	     i <= MAX_FOLDERS && status == TICKMAP_EMIT_E_EXISTS; i++) {
+		snprintf(folder, sizeof(folder), "tickmap-%u", i);
+		status = create_in_folder(file, dir_fd, dir, folder, name);
+	}
+	close_quietly(dir_fd);
+	return status;
+}
+
+/*
+ * Take back what an append that failed has left, unless another writer has
+ * appended behind it: the file offset stands where our last byte went.
+ */
+static void roll_back(const struct emit_file *file, size_t left)
+{
+	off_t end = lseek(file->fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (!left || end < (off_t)left || fstat(file->fd, &st) ||
+	    st.st_size != end)
+		return;
+	while (ftruncate(file->fd, end - (off_t)left) && errno == EINTR)
+		;
+}
+
+/* The rest of an append of which `done` bytes got through. 0 or errno. */
+static int append_rest(const struct emit_file *file, const struct iovec *iov,
+		       int count, size_t *done)
+{
+	size_t skip = *done;
+
+	/* Writing at the limit would raise SIGXFSZ, which ends the process. */
+	if (lseek(file->fd, 0, SEEK_CUR) >= 0 &&
+	    (uint64_t)lseek(file->fd, 0, SEEK_CUR) >= size_limit())
+		return EFBIG;
+	for (; count; iov++, count--) {
+		struct iovec part = *iov;
+
+		if (skip >= part.iov_len) {
+			skip -= part.iov_len;
+			continue;
+		}
+		part.iov_base = (char *)part.iov_base + skip;
+		part.iov_len -= skip;
+		skip = 0;
+		while (part.iov_len) {
+			ssize_t n = tickmap_emit_os_writev(file->fd, &part, 1);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return n ? errno : EIO;
+			*done += (size_t)n;
+			part.iov_base = (char *)part.iov_base + n;
+			part.iov_len -= (size_t)n;
+		}
+	}
+	return 0;
+}
+
+int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
+			     int count)
+{
+	size_t total = 0;
+	size_t done;
+	ssize_t n;
+	int error;
+
+	for (int i = 0; i < count; i++)
+		total += iov[i].iov_len;
+	if (file->size > file->limit || total > file->limit - file->size)
+		return EFBIG;
+	do {
+		n = tickmap_emit_os_writev(file->fd, iov, count);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return errno;
+	done = (size_t)n;
+	/* Only to learn the reason, or past a file system that is slow. */
+	error = done == total ? 0 : append_rest(file, iov, count, &done);
+	if (error) {
+		roll_back(file, done);
+		return error;
+	}
+	file->size += total;
+	return 0;
+}
+
+void tickmap_emit_file_close(struct emit_file *file)
+{
+	close_quietly(file->fd);
+	file->fd = -1;
+	file->path[0] = '\0';
+}
+
+void tickmap_emit_file_discard(struct emit_file *file)
+{
+	int saved = errno;
+
+	if (file->fd >= 0 && file->created)
+		unlink(file->path);
+	errno = saved;
+	tickmap_emit_file_close(file);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* What the emit library needs of Linux. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "internal.h"
+
+#if defined(__linux__)
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+uint64_t tickmap_emit_os_clock(void)
+{
+	struct timespec now = { 0, 0 };
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) +
+	       (uint64_t)now.tv_nsec;
+}
+
+uint32_t tickmap_emit_os_tid(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+int tickmap_emit_os_open_dir(int at, const char *path, bool follow)
+{
+	return openat(at, path,
+		      O_PATH | O_DIRECTORY | O_CLOEXEC |
+			      (follow ? 0 : O_NOFOLLOW));
+}
+
+/*
+ * Not writev(3): that is a cancellation point, and a thread cancelled in it
+ * would keep the lock.
+ */
+ssize_t tickmap_emit_os_writev(int fd, const struct iovec *iov, int count)
+{
+	return (ssize_t)syscall(SYS_writev, fd, iov, count);
+}
+
+bool tickmap_emit_os_holds(uint64_t dev, uint64_t ino)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	bool holds = false;
+	struct stat st;
+
+	if (!fds)
+		return true;
+	while (!holds && (entry = readdir(fds))) {
+		if (entry->d_name[0] == '.' || fstat(atoi(entry->d_name), &st))
+			continue;
+		holds = st.st_dev == dev && st.st_ino == ino;
+	}
+	closedir(fds);
+	return holds;
+}
+
+static size_t page_size(void)
+{
+	long size = sysconf(_SC_PAGESIZE);
+
+	return size > 0 ? (size_t)size : 4096;
+}
+
+void *tickmap_emit_os_map_marker(int fd)
+{
+	void *marker = mmap(NULL, page_size(), PROT_READ | PROT_EXEC,
+			    MAP_PRIVATE, fd, 0);
+
+	return marker == MAP_FAILED ? NULL : marker;
+}
+
+void tickmap_emit_os_unmap_marker(void *marker)
+{
+	if (marker)
+		munmap(marker, page_size());
+}
+
+void *tickmap_emit_os_map_region(size_t size, size_t *ret_buffer_at,
+				 bool *ret_wiped)
+{
+	size_t page = page_size();
+	void *region = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (region == MAP_FAILED)
+		return NULL;
+	*ret_wiped = !madvise(region, page, MADV_WIPEONFORK);
+	*ret_buffer_at = page;
+	return region;
+}
+
+void tickmap_emit_os_unmap_region(void *region, size_t size)
+{
+	if (region)
+		munmap(region, size);
+}
+
+#endif
