@@ -9,7 +9,7 @@ struct tickmap_arena_block;
 
 struct tickmap_arena {
 	struct tickmap_arena_block *blocks; /* newest first */
-	size_t used;                        /* of the newest */
+	size_t used;			    /* of the newest */
 };
 
 /* `size` bytes aligned for any type, or NULL. A zeroed arena is empty. */

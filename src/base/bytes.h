@@ -65,10 +65,9 @@ static inline struct tickmap_bytes tickmap_sub(struct tickmap_bytes *b,
 					       size_t n)
 {
 	const uint8_t *at = tickmap_take(b, n);
-	struct tickmap_bytes sub = { .base = at,
-				     .size = at ? n : 0,
-				     .failed = !at,
-				     .swap = b->swap };
+	struct tickmap_bytes sub = {
+		.base = at, .size = at ? n : 0, .failed = !at, .swap = b->swap
+	};
 	return sub;
 }
 

@@ -13,17 +13,17 @@
 enum tickmap_status {
 	TICKMAP_OK = 0,
 	TICKMAP_E_NOMEM = -1,
-	TICKMAP_E_OS = -2,          /* os_errno says which */
+	TICKMAP_E_OS = -2,	    /* os_errno says which */
 	TICKMAP_E_TRUNCATED = -3,   /* the input ends too early */
-	TICKMAP_E_FORMAT = -4,      /* the input contradicts itself */
+	TICKMAP_E_FORMAT = -4,	    /* the input contradicts itself */
 	TICKMAP_E_UNSUPPORTED = -5, /* well formed, but not for us */
-	TICKMAP_E_LIMIT = -6,       /* larger than a named limit */
+	TICKMAP_E_LIMIT = -6,	    /* larger than a named limit */
 	TICKMAP_E_NOT_FOUND = -7,
 };
 
 struct tickmap_error {
 	enum tickmap_status status;
-	int os_errno;     /* 0 unless status is TICKMAP_E_OS */
+	int os_errno;	  /* 0 unless status is TICKMAP_E_OS */
 	uint64_t offset;  /* byte in `source` where reading stopped */
 	const char *what; /* static text: "code size exceeds the record" */
 	char source[160]; /* path or label, cut at the front if too long */

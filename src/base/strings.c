@@ -30,7 +30,7 @@ struct tickmap_strings *tickmap_strings_new(void)
 		free(strings);
 		return NULL;
 	}
-	*empty = (struct entry){ .bytes = "" };
+	*empty = (struct entry) { .bytes = "" };
 	return strings;
 }
 
@@ -62,17 +62,16 @@ tickmap_str tickmap_intern(struct tickmap_strings *strings, const char *bytes,
 			return id;
 	}
 	const char *copy = tickmap_arena_copy(&strings->arena, bytes, length);
-	struct entry *entry =
-		copy && strings->entries.count < UINT32_MAX
-			? tickmap_vec_push(&strings->entries)
-			: NULL;
+	struct entry *entry = copy && strings->entries.count < UINT32_MAX
+				      ? tickmap_vec_push(&strings->entries)
+				      : NULL;
 	if (!entry) {
 		strings->failed = 1;
 		return 0;
 	}
-	*entry = (struct entry){ .bytes = copy,
-				 .length = length,
-				 .next = (tickmap_str)*first };
+	*entry = (struct entry) { .bytes = copy,
+				  .length = length,
+				  .next = (tickmap_str)*first };
 	*first = strings->entries.count - 1;
 	return (tickmap_str)*first;
 }

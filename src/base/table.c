@@ -89,5 +89,5 @@ uint64_t *tickmap_table_put(struct tickmap_table *table, uint64_t key)
 void tickmap_table_free(struct tickmap_table *table)
 {
 	free(table->slots);
-	*table = (struct tickmap_table){ 0 };
+	*table = (struct tickmap_table) { 0 };
 }

@@ -28,9 +28,8 @@ bool tickmap_vec_grow(void *items, size_t *capacity, size_t want,
 
 /* A pointer to a new last element with undefined content, or NULL. */
 #define tickmap_vec_push(v)                                                    \
-	(tickmap_vec_reserve((v), (v)->count + 1)                              \
-		 ? &(v)->items[(v)->count++]                                   \
-		 : NULL)
+	(tickmap_vec_reserve((v), (v)->count + 1) ? &(v)->items[(v)->count++]  \
+						  : NULL)
 
 #define tickmap_vec_free(v)                                                    \
 	do {                                                                   \

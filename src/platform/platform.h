@@ -24,7 +24,8 @@ uint64_t tickmap_process_start_ns(pid_t pid);
  * itself where that cannot be told. */
 pid_t tickmap_process_inner_pid(pid_t pid);
 
-/* First line of a small text file such as /proc/sys/...; false if unreadable. */
+/* First line of a small text file such as /proc/sys/...; false if unreadable.
+ */
 bool tickmap_read_line(const char *path, char *out, size_t size);
 
 /* Reads a whole file of at most `limit` bytes into malloced memory with a NUL
