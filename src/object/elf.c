@@ -83,6 +83,30 @@ uint64_t tickmap_elf_word(const struct tickmap_elf *elf,
 	return elf->is_64 ? tickmap_u64(b) : tickmap_u32(b);
 }
 
+const char *tickmap_elf_text(const struct tickmap_elf *elf,
+			     const struct elf_piece *table, uint64_t at,
+			     uint64_t *budget, size_t *ret_length)
+{
+	struct tickmap_bytes b = tickmap_elf_cursor(elf, table);
+
+	tickmap_seek(&b, at <= b.size ? (size_t)at : b.size);
+	size_t left = tickmap_bytes_left(&b);
+	if (left > *budget)
+		left = (size_t)*budget;
+	struct tickmap_bytes text = tickmap_sub(&b, left);
+	size_t length = 0;
+	const char *name = tickmap_cstr(&text, &length);
+	*budget -= name ? length : left;
+	*ret_length = length;
+	return name;
+}
+
+uint64_t tickmap_elf_text_budget(const struct elf_piece *symbols,
+				 const struct elf_piece *table)
+{
+	return (uint64_t)8 * table->size + (uint64_t)16 * symbols->size;
+}
+
 /* ---- Headers ---- */
 
 static struct elf_segment read_segment(const struct tickmap_elf *elf,

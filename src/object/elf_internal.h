@@ -67,6 +67,17 @@ struct tickmap_bytes tickmap_elf_cursor(const struct tickmap_elf *elf,
 uint64_t tickmap_elf_word(const struct tickmap_elf *elf,
 			  struct tickmap_bytes *b);
 
+/*
+ * A string of a string table with its length, or NULL and 0. Symbols may share
+ * a string, and a hostile file may let a million share one of a megabyte: what
+ * is looked at is taken from the budget, which a true table never spends.
+ */
+const char *tickmap_elf_text(const struct tickmap_elf *elf,
+			     const struct elf_piece *table, uint64_t at,
+			     uint64_t *budget, size_t *ret_length);
+uint64_t tickmap_elf_text_budget(const struct elf_piece *symbols,
+				 const struct elf_piece *table);
+
 /* Reads the section table at the first call. An absent or broken table is one
  * without sections. */
 void tickmap_elf_read_sections(struct tickmap_elf *elf);
@@ -97,7 +108,7 @@ struct tickmap_elf *tickmap_debug_file_find(struct tickmap_elf *elf,
 /* ---- plt.c ---- */
 
 /* Calls `emit` for each entry of a procedure linkage table whose target is
- * known. `name` is a string of .dynsym, or NULL and `target` the address of an
+ * known. `name` is a string of .dynstr, or NULL and `target` the address of an
  * indirect function. False when out of memory. */
 typedef bool (*tickmap_plt_emit)(void *context, uint64_t svma, uint64_t size,
 				 const char *name, uint64_t target);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Gathers the functions of a file: entries of its symbol tables and of its
+ * procedure linkage tables, all in one list of candidates, from which
+ * functions.c chooses.
+ */
+#include "object/functions.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What stands while one file is loaded. */
+struct load {
+	struct functions functions;
+	struct tickmap_elf *debug; /* ours */
+	/* Names point into these. */
+	struct elf_piece names[2];
+	size_t names_count;
+	struct tickmap_arena made; /* names that no table has */
+	/*
+	 * Entries may share one string, and a hostile file may let a million
+	 * share one of a megabyte: bytes of names that may still be looked at.
+	 */
+	uint64_t budget;
+};
+
+struct entry {
+	uint32_t name;
+	uint8_t info;
+	uint16_t section;
+	uint64_t value, size;
+};
+
+static struct entry read_entry(const struct tickmap_elf *elf,
+			       struct tickmap_bytes *b)
+{
+	struct entry e = { .name = tickmap_u32(b) };
+
+	if (!elf->is_64) {
+		e.value = tickmap_u32(b);
+		e.size = tickmap_u32(b);
+	}
+	e.info = tickmap_u8(b);
+	tickmap_u8(b); /* visibility */
+	e.section = tickmap_u16(b);
+	if (elf->is_64) {
+		e.value = tickmap_u64(b);
+		e.size = tickmap_u64(b);
+	}
+	return e;
+}
+
+/* "memcpy@@GLIBC_2.14" is memcpy. */
+static size_t length_without_version(const char *name, size_t length)
+{
+	const char *at = length ? memchr(name + 1, '@', length - 1) : NULL;
+
+	return at ? (size_t)(at - name) : length;
+}
+
+/*
+ * Labels of assembly have no type: taken from .symtab alone, and not those that
+ * tell code from data ("$x", "$d.1" of the Arm ELF specifications) or that an
+ * assembler should have dropped (".L1").
+ */
+static bool is_function(const struct entry *e, const char *name,
+			bool from_symtab)
+{
+	switch (e->info & 0xf) {
+	case STT_FUNC:
+	case STT_GNU_IFUNC:
+		return true;
+	case STT_NOTYPE:
+		return from_symtab && e->section != SHN_ABS && *name != '$' &&
+		       strncmp(name, ".L", 2) != 0;
+	default:
+		return false;
+	}
+}
+
+static uint8_t rank_of(uint8_t info)
+{
+	uint8_t bind = info >> 4;
+	uint8_t rank = bind == STB_LOCAL ? 2 : bind == STB_WEAK ? 1 : 0;
+
+	return (info & 0xf) == STT_NOTYPE ? rank + 4 : rank;
+}
+
+static bool add_entry(struct load *load, const struct tickmap_elf *elf,
+		      const struct entry *e, bool from_symtab)
+{
+	const struct elf_piece *names = &load->names[load->names_count - 1];
+	uint8_t type = e->info & 0xf;
+	size_t length = 0;
+
+	if (e->section == SHN_UNDEF || type == STT_FILE || type == STT_TLS)
+		return true;
+	const char *name =
+		tickmap_elf_text(elf, names, e->name, &load->budget, &length);
+	struct candidate c = { .svma = e->value, .size = e->size };
+	if (length && is_function(e, name, from_symtab)) {
+		c.name = name;
+		c.name_length = (uint32_t)length_without_version(name, length);
+		c.rank = rank_of(e->info);
+	}
+	/* The rest still ends a function that has no size. */
+	return tickmap_functions_add(&load->functions, &c);
+}
+
+static bool read_table(struct load *load, struct tickmap_elf *elf,
+		       uint32_t type, bool *ret_found)
+{
+	const struct elf_header_of_section *section = NULL;
+	struct elf_piece piece;
+	uint64_t size = elf->is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+	bool ok = true;
+
+	tickmap_elf_read_sections(elf);
+	for (size_t i = 0; i < elf->sections.count && !section; i++)
+		if (elf->sections.items[i].type == type)
+			section = &elf->sections.items[i];
+	*ret_found = section && section->size >= size &&
+		     section->link < elf->sections.count &&
+		     tickmap_elf_read_section(elf, section, &piece);
+	if (!*ret_found)
+		return true;
+	section = &elf->sections.items[section->link];
+	struct elf_piece *names = &load->names[load->names_count];
+	if (tickmap_elf_read_section(elf, section, names)) {
+		struct tickmap_bytes b = tickmap_elf_cursor(elf, &piece);
+		load->names_count++;
+		load->budget += tickmap_elf_text_budget(&piece, names);
+		while (ok && tickmap_bytes_left(&b) >= size) {
+			struct entry e = read_entry(elf, &b);
+			ok = add_entry(load, elf, &e, type == SHT_SYMTAB);
+		}
+	}
+	tickmap_elf_piece_free(&piece);
+	return ok;
+}
+
+/* ---- Procedure linkage tables ---- */
+
+static bool add_plt_entry(void *context, uint64_t svma, uint64_t size,
+			  const char *name, uint64_t target)
+{
+	struct load *load = context;
+	const struct candidate *known;
+	char unknown[32];
+	char *text;
+	size_t length;
+
+	/* An indirect function's slot knows only its resolver's address. */
+	if (name) {
+		length = strlen(name);
+	} else if ((known = tickmap_functions_named(&load->functions,
+						    target))) {
+		name = known->name;
+		length = known->name_length;
+	} else {
+		length = (size_t)snprintf(unknown, sizeof(unknown),
+					  "*ABS*+0x%llx",
+					  (unsigned long long)target);
+		name = unknown;
+	}
+	if (length > load->budget)
+		return true;
+	load->budget -= length;
+	text = tickmap_arena_alloc(&load->made, length + sizeof("@plt"));
+	if (!text)
+		return false;
+	memcpy(text, name, length);
+	memcpy(text + length, "@plt", sizeof("@plt"));
+	struct candidate c = { .svma = svma,
+			       .size = size,
+			       .name = text,
+			       .name_length =
+				       (uint32_t)(length + strlen("@plt")),
+			       .rank = 3 };
+	return tickmap_functions_add(&load->functions, &c);
+}
+
+/* ---- The whole ---- */
+
+static bool gather(struct load *load, struct tickmap_elf *elf, const char *path,
+		   const char *sysroot, bool *ret_stripped)
+{
+	bool found, ignored;
+
+	if (!tickmap_functions_code(&load->functions, elf) ||
+	    !read_table(load, elf, SHT_SYMTAB, &found))
+		return false;
+	if (!found && path) {
+		load->debug = tickmap_debug_file_find(elf, path,
+						      sysroot ? sysroot : "");
+		if (load->debug &&
+		    !read_table(load, load->debug, SHT_SYMTAB, &found))
+			return false;
+	}
+	*ret_stripped = !found;
+	if (!read_table(load, elf, SHT_DYNSYM, &ignored))
+		return false;
+	tickmap_functions_sort(&load->functions);
+	return tickmap_plt_entries(elf, add_plt_entry, load);
+}
+
+int tickmap_symbols_load(struct tickmap_elf *elf, const char *path,
+			 const char *sysroot,
+			 struct tickmap_symbols **ret_symbols,
+			 struct tickmap_error *err)
+{
+	struct load load = { 0 };
+	struct tickmap_symbols *symbols = calloc(1, sizeof(*symbols));
+	bool ok = symbols &&
+		  gather(&load, elf, path, sysroot, &symbols->stripped) &&
+		  tickmap_functions_choose(&load.functions, symbols);
+
+	tickmap_functions_free(&load.functions);
+	for (size_t i = 0; i < load.names_count; i++)
+		tickmap_elf_piece_free(&load.names[i]);
+	tickmap_arena_free(&load.made);
+	tickmap_elf_close(load.debug);
+	if (!ok) {
+		tickmap_symbols_free(symbols);
+		return tickmap_fail(err, TICKMAP_E_NOMEM, 0, "no memory");
+	}
+	*ret_symbols = symbols;
+	return TICKMAP_OK;
+}
+
+void tickmap_symbols_free(struct tickmap_symbols *symbols)
+{
+	if (!symbols)
+		return;
+	free(symbols->items);
+	free(symbols->pieces);
+	free(symbols->names);
+	free(symbols);
+}
+
+/* The last piece that starts at or before svma decides; a symbol that ends
+ * before it leaves a gap. */
+const struct tickmap_elf_symbol *
+tickmap_symbols_find(const struct tickmap_symbols *symbols, uint64_t svma)
+{
+	size_t low = 0;
+	size_t high = symbols->pieces ? symbols->piece_count : symbols->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		uint64_t start = symbols->pieces ? symbols->pieces[middle].start
+						 : symbols->items[middle].svma;
+		if (start <= svma)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return NULL;
+	const struct tickmap_elf_symbol *s =
+		&symbols->items[symbols->pieces ? symbols->pieces[low - 1].index
+						: low - 1];
+	/* Size 0: where it ends is unknown, its first byte is its own. */
+	uint64_t into = svma - s->svma;
+	return into < s->size || !into ? s : NULL;
+}
+
+bool tickmap_symbols_stripped(const struct tickmap_symbols *symbols)
+{
+	return symbols->stripped;
+}
+
+size_t tickmap_symbols_count(const struct tickmap_symbols *symbols)
+{
+	return symbols->count;
+}
+
+const struct tickmap_elf_symbol *
+tickmap_symbols_at(const struct tickmap_symbols *symbols, size_t index)
+{
+	return index < symbols->count ? &symbols->items[index] : NULL;
+}
