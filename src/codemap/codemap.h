@@ -21,7 +21,7 @@ enum tickmap_code_kind {
 /* Everything is borrowed until the handler returns. */
 struct tickmap_code_event {
 	enum tickmap_code_kind kind;
-	uint64_t when; /* as stamped by the producer; perf maps: when fed */
+	uint64_t when;	   /* as stamped by the producer; perf maps: when fed */
 	uint32_t pid, tid; /* as the producer wrote them; 0 for perf maps */
 	uint64_t avma, size;
 	uint64_t old_avma; /* MOVE */
@@ -45,7 +45,7 @@ struct tickmap_finding {
 	const char *what; /* static text */
 	uint64_t offset;
 	uint64_t value; /* a number that belongs to it: bytes skipped, ... */
-	bool error;     /* something was lost by it */
+	bool error;	/* something was lost by it */
 };
 
 struct tickmap_code_handler {

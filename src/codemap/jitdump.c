@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The dump as a stream: which bytes are the next record. A record is handed on
+ * as soon as it is whole and agrees with itself; its bytes are kept until the
+ * next one was seen, because a dump that lost bytes shows it only there.
+ *
+ * After damage the next record is searched byte by byte (records are not
+ * aligned). Whatever the chunks in which a file is fed, the events are the
+ * same: nothing is decided before the bytes that decide it are there.
+ */
+#include "codemap/codemap.h"
+
+#include "codemap/jitdump_emit.h"
+
+#include <stdlib.h>
+
+enum {
+	HEADER = 40,
+	/* A larger header than that is damage. */
+	HEADER_MAX = 64 << 10,
+	/* Only a record that agrees with itself may keep us waiting for more
+	 * than this. */
+	DOUBTFUL_MAX = 1 << 20,
+};
+
+#define MAGIC UINT32_C(0x4a695444)
+
+/*
+ * How far from its neighbours a record's time may be when only that speaks for
+ * it: 68 s back, 39 hours on, in ns. Clock ticks are not far from ns.
+ */
+#define TIME_BACK (UINT64_C(1) << 36)
+#define TIME_ON (UINT64_C(1) << 47)
+
+struct tickmap_jitdump {
+	struct tickmap_jit_emit emit;
+	struct tickmap_jitdump_header header;
+	TICKMAP_VEC(uint8_t) buffer;
+	/* Offsets in the file. */
+	uint64_t base;	   /* of the buffer */
+	uint64_t previous; /* the last record handed on; == at: none is kept */
+	uint64_t at;	   /* where the next record should be */
+	uint64_t scan;	   /* while scanning: the next place to look at */
+	bool has_header, scanning, ended, not_ours;
+	bool cut;	   /* at the end: the record at `at` goes beyond it */
+	uint32_t fixed;	   /* of a LOAD; 0: not known yet */
+	uint64_t times[2]; /* of the last two records */
+	unsigned time_count;
+};
+
+struct tickmap_jitdump *
+tickmap_jitdump_new(const struct tickmap_code_handler *handler)
+{
+	struct tickmap_jitdump *dump = calloc(1, sizeof(*dump));
+
+	if (dump)
+		dump->emit.handler = *handler;
+	return dump;
+}
+
+void tickmap_jitdump_free(struct tickmap_jitdump *dump)
+{
+	if (!dump)
+		return;
+	tickmap_jit_emit_free(&dump->emit);
+	tickmap_vec_free(&dump->buffer);
+	free(dump);
+}
+
+const struct tickmap_jitdump_header *
+tickmap_jitdump_header(const struct tickmap_jitdump *dump)
+{
+	return dump->has_header ? &dump->header : NULL;
+}
+
+/* Where what was fed ends. */
+static uint64_t fed(const struct tickmap_jitdump *dump)
+{
+	return dump->base + dump->buffer.count;
+}
+
+/* Up to `size` bytes from there on; `at` must not lie outside the buffer. */
+static struct tickmap_bytes bytes_at(const struct tickmap_jitdump *dump,
+				     uint64_t at, size_t size)
+{
+	size_t pos = (size_t)(at - dump->base);
+	size_t left = dump->buffer.count - pos;
+	struct tickmap_bytes b = tickmap_bytes_of(dump->buffer.items + pos,
+						  size < left ? size : left);
+	b.swap = dump->header.swap;
+	return b;
+}
+
+static void find_header_odd(struct tickmap_jitdump *dump, uint32_t size,
+			    uint32_t pad)
+{
+	struct tickmap_jit_emit *emit = &dump->emit;
+
+	if (dump->header.version != 1)
+		tickmap_jit_finding(emit, "JD003", 4, dump->header.version,
+				    false, "version is not 1");
+	if (size != HEADER)
+		tickmap_jit_finding(emit, "JD004", 8, size, false,
+				    "header size is not 40");
+	if (!dump->header.elf_machine)
+		tickmap_jit_finding(emit, "JD005", 12, 0, false,
+				    "ELF machine is not given");
+	if (pad)
+		tickmap_jit_finding(emit, "JD006", 16, pad, false,
+				    "reserved header field is not 0");
+	if (dump->header.flags & ~UINT64_C(1))
+		tickmap_jit_finding(emit, "JD007", 32, dump->header.flags,
+				    false, "unknown header flags");
+}
+
+/* False: wait for more. */
+static bool read_header(struct tickmap_jitdump *dump)
+{
+	struct tickmap_bytes b = bytes_at(dump, 0, HEADER);
+	uint32_t magic, size, pad;
+
+	if (b.size < sizeof(magic))
+		return false;
+	magic = tickmap_u32(&b);
+	if (magic != MAGIC && magic != __builtin_bswap32(MAGIC)) {
+		tickmap_jit_finding(&dump->emit, "JD001", 0, magic, true,
+				    "not a jitdump: wrong magic number");
+		dump->not_ours = true;
+		return false;
+	}
+	if (b.size < HEADER)
+		return false;
+	b.swap = dump->header.swap = magic != MAGIC;
+	dump->header.version = tickmap_u32(&b);
+	size = tickmap_u32(&b);
+	dump->header.elf_machine = tickmap_u32(&b);
+	pad = tickmap_u32(&b);
+	dump->header.pid = tickmap_u32(&b);
+	dump->header.timestamp = tickmap_u64(&b);
+	dump->header.flags = tickmap_u64(&b);
+	dump->emit.elf_machine = dump->header.elf_machine;
+	dump->emit.pid = dump->header.pid;
+	find_header_odd(dump, size, pad);
+	/* Mono says 8 and writes 40. If a larger size is wrong, the records
+	 * are found by scanning from 40 on. */
+	dump->at = size > HEADER && size <= HEADER_MAX ? size : HEADER;
+	dump->previous = HEADER - 1;
+	dump->has_header = true;
+	return true;
+}
+
+static bool is_near(uint64_t when, uint64_t reference)
+{
+	return when < reference ? reference - when <= TIME_BACK
+				: when - reference <= TIME_ON;
+}
+
+static bool is_near_last(const struct tickmap_jitdump *dump, uint64_t when)
+{
+	for (unsigned i = 0; i < dump->time_count; i++)
+		if (is_near(when, dump->times[i]))
+			return true;
+	return !dump->time_count;
+}
+
+static bool is_possible(struct tickmap_jit_prefix prefix)
+{
+	return prefix.id <= TICKMAP_JIT_ID_MAX &&
+	       prefix.size >= tickmap_jit_minimum(prefix.id) &&
+	       prefix.size <= TICKMAP_JIT_SIZE_MAX;
+}
+
+enum verdict {
+	SOUND,
+	BROKEN,
+	WAIT,
+	CUT, /* at the end, instead of WAIT */
+};
+
+static enum verdict wait(const struct tickmap_jitdump *dump)
+{
+	return dump->ended ? CUT : WAIT;
+}
+
+/* Is there a record behind one of this size and time? */
+static enum verdict judge_next(const struct tickmap_jitdump *dump, uint64_t at,
+			       struct tickmap_jit_prefix prefix)
+{
+	uint64_t left = fed(dump) - at;
+	struct tickmap_jit_prefix next;
+
+	if (left < prefix.size)
+		return wait(dump);
+	left -= prefix.size;
+	if (left < TICKMAP_JIT_PREFIX) {
+		if (!dump->ended)
+			return WAIT;
+		return left ? BROKEN : SOUND;
+	}
+	next = tickmap_jit_prefix(
+		bytes_at(dump, at + prefix.size, TICKMAP_JIT_PREFIX));
+	return is_possible(next) && is_near(next.when, prefix.when) ? SOUND
+								    : BROKEN;
+}
+
+/* Which LOAD is it that this dump's writer writes? */
+static enum tickmap_jit_verdict judge_body(const struct tickmap_jitdump *dump,
+					   struct tickmap_bytes b, uint32_t id,
+					   uint32_t *ret_fixed)
+{
+	static const uint32_t layouts[] = { TICKMAP_JIT_LOAD_FIXED,
+					    TICKMAP_JIT_LOAD_PACKED_TID64,
+					    TICKMAP_JIT_LOAD_ALIGNED_TID64 };
+	enum tickmap_jit_verdict verdict;
+
+	*ret_fixed = dump->fixed ? dump->fixed : TICKMAP_JIT_LOAD_FIXED;
+	verdict = tickmap_jit_judge(b, *ret_fixed);
+	if (id != TICKMAP_JIT_LOAD || dump->fixed)
+		return verdict;
+	for (unsigned i = 1; i < 3 && verdict == TICKMAP_JIT_DOUBTFUL; i++) {
+		verdict = tickmap_jit_judge(b, layouts[i]);
+		if (verdict != TICKMAP_JIT_DOUBTFUL)
+			*ret_fixed = layouts[i];
+	}
+	return verdict;
+}
+
+/* Where a record should be: anything that agrees with itself. */
+static enum verdict judge_expected(const struct tickmap_jitdump *dump,
+				   uint32_t *ret_fixed)
+{
+	struct tickmap_jit_prefix prefix;
+	enum tickmap_jit_verdict body;
+	struct tickmap_bytes b = bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX);
+
+	if (b.size < TICKMAP_JIT_PREFIX)
+		return wait(dump);
+	prefix = tickmap_jit_prefix(b);
+	if (!is_possible(prefix))
+		return BROKEN;
+	b = bytes_at(dump, dump->at, prefix.size);
+	body = judge_body(dump, b, prefix.id, ret_fixed);
+	if (body == TICKMAP_JIT_DOUBTFUL) {
+		if (prefix.size > DOUBTFUL_MAX ||
+		    !is_near_last(dump, prefix.when))
+			return BROKEN;
+		return judge_next(dump, dump->at, prefix);
+	}
+	return body == TICKMAP_JIT_SOUND && b.size == prefix.size ? SOUND
+								  : wait(dump);
+}
+
+/* Anywhere: only what agrees with itself, its neighbours and the dump. */
+static enum verdict judge_found(const struct tickmap_jitdump *dump, uint64_t at)
+{
+	struct tickmap_jit_prefix prefix;
+	enum tickmap_jit_verdict body;
+	enum verdict next;
+	uint32_t fixed;
+	struct tickmap_bytes b = bytes_at(dump, at, TICKMAP_JIT_PREFIX);
+
+	if (b.size < TICKMAP_JIT_PREFIX)
+		return wait(dump);
+	prefix = tickmap_jit_prefix(b);
+	if (prefix.id >= TICKMAP_JIT_KNOWN || !is_possible(prefix) ||
+	    !is_near_last(dump, prefix.when))
+		return BROKEN;
+	if (prefix.id == TICKMAP_JIT_CLOSE && prefix.size != TICKMAP_JIT_PREFIX)
+		return BROKEN;
+	b = bytes_at(dump, at, prefix.size);
+	body = judge_body(dump, b, prefix.id, &fixed);
+	if (body == TICKMAP_JIT_WAIT)
+		return wait(dump);
+	if (body == TICKMAP_JIT_DOUBTFUL && prefix.id != TICKMAP_JIT_CLOSE)
+		return BROKEN;
+	next = judge_next(dump, at, prefix);
+	/* Between two damaged places a LOAD speaks for itself: its name ends
+	 * where its code begins. */
+	if (next == BROKEN && prefix.id == TICKMAP_JIT_LOAD)
+		return SOUND;
+	return next;
+}
+
+static void accept(struct tickmap_jitdump *dump, uint32_t fixed)
+{
+	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(
+		bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX));
+
+	if (prefix.id == TICKMAP_JIT_LOAD && !dump->fixed) {
+		dump->fixed = fixed;
+		if (fixed != TICKMAP_JIT_LOAD_FIXED)
+			tickmap_jit_finding(&dump->emit, "JD020", dump->at,
+					    fixed, false,
+					    "thread ids are 64 bits wide");
+	}
+	tickmap_jit_emit_record(&dump->emit,
+				bytes_at(dump, dump->at, prefix.size), dump->at,
+				dump->fixed);
+	dump->times[1] = dump->times[0];
+	dump->times[0] = prefix.when;
+	if (dump->time_count < 2)
+		dump->time_count++;
+	dump->previous = dump->at;
+	dump->at += prefix.size;
+}
+
+static void start_scan(struct tickmap_jitdump *dump, bool cut)
+{
+	dump->scanning = true;
+	dump->cut = cut;
+	/* Inside the previous record too: it may have lost its end. */
+	dump->scan =
+		dump->previous < dump->at ? dump->previous + 1 : dump->at + 1;
+}
+
+static void end_scan(struct tickmap_jitdump *dump)
+{
+	uint64_t found = dump->scan;
+
+	if (found < dump->at)
+		tickmap_jit_finding(&dump->emit, "JD011", dump->previous,
+				    dump->at - found, true,
+				    "record runs into the next one");
+	else
+		tickmap_jit_finding(&dump->emit, "JD010", dump->at,
+				    found - dump->at, true,
+				    "no record here: bytes skipped");
+	/* What waited for a LOAD belonged to one that is gone. */
+	tickmap_jit_emit_forget(&dump->emit);
+	dump->scanning = dump->cut = false;
+	dump->previous = dump->at = found;
+}
+
+/* False: no progress without more bytes. */
+static bool scan(struct tickmap_jitdump *dump)
+{
+	for (; dump->scan < fed(dump); dump->scan++) {
+		if (dump->scan == dump->at)
+			continue;
+		switch (judge_found(dump, dump->scan)) {
+		case WAIT:
+			return false;
+		case SOUND:
+			end_scan(dump);
+			return true;
+		default:
+			break;
+		}
+	}
+	return false;
+}
+
+static bool step(struct tickmap_jitdump *dump)
+{
+	uint32_t fixed;
+
+	if (!dump->has_header)
+		return read_header(dump);
+	if (dump->scanning)
+		return scan(dump);
+	if (dump->at > fed(dump)) { /* within a large header */
+		if (dump->ended)
+			start_scan(dump, true);
+		return dump->ended;
+	}
+	if (dump->ended && dump->at == fed(dump))
+		return false;
+	switch (judge_expected(dump, &fixed)) {
+	case SOUND:
+		accept(dump, fixed);
+		return true;
+	case BROKEN:
+		start_scan(dump, false);
+		return true;
+	case CUT:
+		start_scan(dump, true);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Drops what is done with once it is the larger part: each byte is moved once
+ * or so, however small the chunks. */
+static void compact(struct tickmap_jitdump *dump)
+{
+	uint64_t keep = dump->previous < dump->at ? dump->previous : dump->at;
+	size_t gone;
+
+	if (dump->scanning)
+		keep = dump->scan;
+	if (keep > fed(dump))
+		keep = fed(dump);
+	gone = (size_t)(keep - dump->base);
+	if (!dump->has_header || gone < dump->buffer.count - gone)
+		return;
+	memmove(dump->buffer.items, dump->buffer.items + gone,
+		dump->buffer.count - gone);
+	dump->buffer.count -= gone;
+	dump->base = keep;
+}
+
+bool tickmap_jitdump_feed(struct tickmap_jitdump *dump, const void *bytes,
+			  size_t size)
+{
+	if (dump->not_ours || dump->ended)
+		return false;
+	if (!size)
+		return true;
+	if (size > SIZE_MAX - dump->buffer.count ||
+	    !tickmap_vec_reserve(&dump->buffer, dump->buffer.count + size))
+		return false;
+	memcpy(dump->buffer.items + dump->buffer.count, bytes, size);
+	dump->buffer.count += size;
+	while (step(dump))
+		;
+	compact(dump);
+	return !dump->not_ours && !dump->emit.no_memory;
+}
+
+/* The last record goes beyond the end: a LOAD's head is worth keeping. */
+static void end_cut(struct tickmap_jitdump *dump)
+{
+	struct tickmap_jit_prefix prefix = { .size = 0 };
+	uint64_t left = fed(dump) - dump->at;
+	struct tickmap_bytes b;
+	uint32_t fixed;
+
+	if (left >= TICKMAP_JIT_PREFIX)
+		prefix = tickmap_jit_prefix(
+			bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX));
+	tickmap_jit_finding(&dump->emit, "JD012", dump->at, left, true,
+			    "last record is cut off");
+	if (left < TICKMAP_JIT_PREFIX || prefix.id != TICKMAP_JIT_LOAD)
+		return;
+	b = bytes_at(dump, dump->at, prefix.size);
+	judge_body(dump, b, prefix.id, &fixed);
+	tickmap_jit_emit_cut_load(&dump->emit, b, dump->at, fixed);
+}
+
+void tickmap_jitdump_end(struct tickmap_jitdump *dump)
+{
+	if (dump->ended || dump->not_ours)
+		return;
+	dump->ended = true;
+	while (step(dump))
+		;
+	if (!dump->has_header) {
+		if (!dump->not_ours)
+			tickmap_jit_finding(&dump->emit, "JD002", 0,
+					    dump->buffer.count, true,
+					    "shorter than a jitdump header");
+		return;
+	}
+	if (dump->scanning && dump->cut && dump->at <= fed(dump))
+		end_cut(dump);
+	else if (dump->scanning)
+		tickmap_jit_finding(&dump->emit, "JD010", dump->at,
+				    fed(dump) - dump->at, true,
+				    "no record here: bytes skipped");
+	tickmap_jit_emit_end(&dump->emit);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: MIT */
+#include "codemap/jitdump_record.h"
+
+#include "base/utf8.h"
+
+/* Fixed parts with the prefix. */
+enum { MOVE_FIXED = 64, DEBUG_FIXED = 32, UNWINDING_FIXED = 40 };
+
+/* addr, line, discriminator and the NUL of an empty name */
+enum { DEBUG_ENTRY_MINIMUM = 17 };
+
+/* Records are padded to 8 at most; one word more does no harm. */
+enum { PADDING_MAX = 15 };
+
+struct tickmap_jit_prefix tickmap_jit_prefix(struct tickmap_bytes b)
+{
+	struct tickmap_jit_prefix prefix;
+
+	prefix.id = tickmap_u32(&b);
+	prefix.size = tickmap_u32(&b);
+	prefix.when = tickmap_u64(&b);
+	return prefix;
+}
+
+uint32_t tickmap_jit_minimum(uint32_t id)
+{
+	switch (id) {
+	case TICKMAP_JIT_LOAD:
+		return TICKMAP_JIT_LOAD_FIXED + 1;
+	case TICKMAP_JIT_MOVE:
+		return MOVE_FIXED;
+	case TICKMAP_JIT_DEBUG_INFO:
+		return DEBUG_FIXED;
+	case TICKMAP_JIT_UNWINDING_INFO:
+		return UNWINDING_FIXED;
+	default:
+		return TICKMAP_JIT_PREFIX;
+	}
+}
+
+/* Does the name end exactly where the code begins? */
+static enum tickmap_jit_verdict judge_load(struct tickmap_bytes b,
+					   uint32_t total, uint32_t fixed)
+{
+	uint64_t code_size;
+	const uint8_t *name, *nul;
+	size_t room;
+
+	if (total <= fixed)
+		return TICKMAP_JIT_DOUBTFUL;
+	if (b.size < fixed)
+		return TICKMAP_JIT_WAIT;
+	tickmap_seek(&b, fixed - 16);
+	code_size = tickmap_u64(&b);
+	if (code_size > total - fixed - 1)
+		return TICKMAP_JIT_DOUBTFUL;
+	room = total - fixed - (size_t)code_size;
+	tickmap_seek(&b, fixed);
+	if (tickmap_bytes_left(&b) < room)
+		return TICKMAP_JIT_WAIT;
+	name = tickmap_take(&b, room);
+	if (name[room - 1])
+		return TICKMAP_JIT_DOUBTFUL;
+	nul = memchr(name, 0, room);
+	return nul == name + room - 1 ? TICKMAP_JIT_SOUND
+				      : TICKMAP_JIT_DOUBTFUL;
+}
+
+static enum tickmap_jit_verdict judge_debug(struct tickmap_bytes b,
+					    uint32_t total)
+{
+	uint64_t count;
+
+	if (b.size < DEBUG_FIXED)
+		return TICKMAP_JIT_WAIT;
+	tickmap_seek(&b, 24);
+	count = tickmap_u64(&b);
+	return count <= (total - DEBUG_FIXED) / DEBUG_ENTRY_MINIMUM
+		       ? TICKMAP_JIT_SOUND
+		       : TICKMAP_JIT_DOUBTFUL;
+}
+
+static enum tickmap_jit_verdict judge_unwinding(struct tickmap_bytes b,
+						uint32_t total)
+{
+	uint64_t size, header_size;
+	uint32_t room = total - UNWINDING_FIXED;
+
+	if (b.size < UNWINDING_FIXED)
+		return TICKMAP_JIT_WAIT;
+	tickmap_seek(&b, 16);
+	size = tickmap_u64(&b);
+	header_size = tickmap_u64(&b);
+	return size <= room && room - size <= PADDING_MAX && header_size <= size
+		       ? TICKMAP_JIT_SOUND
+		       : TICKMAP_JIT_DOUBTFUL;
+}
+
+enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_bytes b,
+					   uint32_t fixed)
+{
+	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
+
+	if (prefix.size < tickmap_jit_minimum(prefix.id))
+		return TICKMAP_JIT_DOUBTFUL;
+	switch (prefix.id) {
+	case TICKMAP_JIT_LOAD:
+		return judge_load(b, prefix.size, fixed);
+	case TICKMAP_JIT_MOVE:
+		return prefix.size - MOVE_FIXED <= PADDING_MAX
+			       ? TICKMAP_JIT_SOUND
+			       : TICKMAP_JIT_DOUBTFUL;
+	case TICKMAP_JIT_DEBUG_INFO:
+		return judge_debug(b, prefix.size);
+	case TICKMAP_JIT_UNWINDING_INFO:
+		return judge_unwinding(b, prefix.size);
+	default:
+		/* Sixteen bytes prove little: always ask what follows. */
+		return TICKMAP_JIT_DOUBTFUL;
+	}
+}
+
+/*
+ * The name has no NUL, or the sizes contradict each other. What is left of the
+ * record behind the name is what the writer really copied, so that counts; a
+ * writer that keeps its code to itself leaves nothing there.
+ */
+static bool read_odd_load(struct tickmap_bytes b, uint32_t total,
+			  struct tickmap_jit_load *load)
+{
+	struct tickmap_bytes name = b;
+	size_t room = total - b.pos;
+
+	load->name = tickmap_cstr(&name, &load->name_length);
+	if (load->name && load->stated_size > room - load->name_length - 1) {
+		uint64_t there = room - load->name_length - 1;
+		if (!there) {
+			load->odd |= TICKMAP_LOAD_NO_BYTES;
+			return true;
+		}
+		load->odd |= TICKMAP_LOAD_CLIPPED;
+		load->size = there;
+		load->code = tickmap_take(&name, (size_t)there);
+		return true;
+	}
+	if (!load->name && load->stated_size > room) {
+		/* Neither a name nor an end of it. */
+		load->odd |= TICKMAP_LOAD_UNTERMINATED | TICKMAP_LOAD_CLIPPED;
+		load->size = 0;
+		load->name = "";
+		load->name_length = 0;
+		return true;
+	}
+	room -= (size_t)load->stated_size;
+	load->name = (const char *)tickmap_take(&b, room);
+	if (!load->name)
+		return false;
+	load->name_length = strnlen(load->name, room);
+	load->odd |= load->name_length == room ? TICKMAP_LOAD_UNTERMINATED
+					       : TICKMAP_LOAD_GAP;
+	load->code = tickmap_take(&b, (size_t)load->stated_size);
+	return true;
+}
+
+bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
+			   struct tickmap_jit_load *ret_load)
+{
+	struct tickmap_jit_load load = { .odd = 0 };
+	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
+	enum tickmap_jit_verdict verdict = tickmap_jit_judge(b, fixed);
+
+	tickmap_seek(&b, TICKMAP_JIT_PREFIX);
+	load.pid = tickmap_u32(&b);
+	if (fixed == TICKMAP_JIT_LOAD_ALIGNED_TID64)
+		tickmap_u32(&b);
+	load.tid = fixed == TICKMAP_JIT_LOAD_FIXED ? tickmap_u32(&b)
+						   : (uint32_t)tickmap_u64(&b);
+	tickmap_u64(&b); /* vma: nobody reads it, and LLVM leaves it 0 */
+	load.avma = tickmap_u64(&b);
+	load.size = load.stated_size = tickmap_u64(&b);
+	load.index = tickmap_u64(&b);
+	if (b.failed || verdict == TICKMAP_JIT_WAIT)
+		return false;
+	if (verdict != TICKMAP_JIT_SOUND) {
+		if (b.size < prefix.size ||
+		    !read_odd_load(b, prefix.size, &load))
+			return false;
+		*ret_load = load;
+		return true;
+	}
+	load.name = tickmap_cstr(&b, &load.name_length);
+	load.code = tickmap_take(&b, (size_t)load.size);
+	*ret_load = load;
+	return true;
+}
+
+void tickmap_jit_read_move(struct tickmap_bytes b,
+			   struct tickmap_jit_move *ret_move)
+{
+	tickmap_seek(&b, TICKMAP_JIT_PREFIX);
+	ret_move->pid = tickmap_u32(&b);
+	ret_move->tid = tickmap_u32(&b);
+	tickmap_u64(&b);
+	ret_move->old_avma = tickmap_u64(&b);
+	ret_move->avma = tickmap_u64(&b);
+	ret_move->size = tickmap_u64(&b);
+	ret_move->index = tickmap_u64(&b);
+}
+
+/* Text that a person could have given a file. */
+static bool is_file_name(const char *name, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		size_t step = tickmap_utf8_length(name + i, length - i);
+		if (!step || (unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+			return false;
+		i += step;
+	}
+	return length > 0;
+}
+
+void tickmap_jit_read_debug(struct tickmap_bytes b,
+			    struct tickmap_jit_debug *ret_debug)
+{
+	struct tickmap_jit_debug debug = { .first = UINT64_MAX };
+	const char *file = NULL;
+	size_t file_length = 0;
+
+	tickmap_seek(&b, 24);
+	debug.entry_count = tickmap_u64(&b);
+	for (uint64_t i = 0; i < debug.entry_count; i++) {
+		uint64_t avma = tickmap_u64(&b);
+		uint32_t line = tickmap_u32(&b);
+		size_t length = 0;
+		const char *name;
+		tickmap_u32(&b); /* V8: the column */
+		name = tickmap_cstr(&b, &length);
+		if (!name)
+			break;
+		if (length != 1 || (unsigned char)name[0] != 0xff) {
+			file = name;
+			file_length = length;
+		}
+		if (avma < debug.first)
+			debug.first = avma;
+		if (avma > debug.last)
+			debug.last = avma;
+		if (!debug.line && line) {
+			debug.line = line;
+			debug.file = file;
+			debug.file_length = file_length;
+		}
+	}
+	/* V8 writes freed memory as a name, with NULs in it: then the walk
+	 * ends somewhere, and the line is all that can be believed. */
+	if (b.failed || tickmap_bytes_left(&b) > PADDING_MAX)
+		debug.damaged = true;
+	if (debug.damaged ||
+	    (debug.file && !is_file_name(debug.file, debug.file_length))) {
+		debug.damaged = debug.damaged || debug.file_length;
+		debug.file = NULL;
+		debug.file_length = 0;
+	}
+	*ret_debug = debug;
+}
+
+bool tickmap_jit_read_unwinding(struct tickmap_bytes b,
+				const uint8_t **ret_eh_frame, size_t *ret_size)
+{
+	uint64_t size, header_size;
+
+	tickmap_seek(&b, TICKMAP_JIT_PREFIX);
+	size = tickmap_u64(&b);
+	header_size = tickmap_u64(&b);
+	tickmap_u64(&b); /* mapped_size: producers disagree on what it means */
+	if (header_size > size || size > tickmap_bytes_left(&b))
+		return false;
+	*ret_size = (size_t)(size - header_size);
+	*ret_eh_frame = tickmap_take(&b, *ret_size);
+	return true;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One jitdump record: is this one, and what does it say. Knows nothing of the
+ * file around it. Cursors given to these functions begin at the record.
+ */
+#ifndef TICKMAP_CODEMAP_JITDUMP_RECORD_H
+#define TICKMAP_CODEMAP_JITDUMP_RECORD_H
+
+#include "base/bytes.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	TICKMAP_JIT_LOAD,
+	TICKMAP_JIT_MOVE,
+	TICKMAP_JIT_DEBUG_INFO,
+	TICKMAP_JIT_CLOSE,
+	TICKMAP_JIT_UNWINDING_INFO,
+	TICKMAP_JIT_KNOWN, /* ids from here on are not in the format yet */
+};
+
+enum {
+	TICKMAP_JIT_PREFIX = 16,
+	/* Above these a number is taken for damage, not for a record. */
+	TICKMAP_JIT_ID_MAX = 255,
+	TICKMAP_JIT_SIZE_MAX = 256 << 20,
+	/* Fixed part of a LOAD; Darwin's CPython 3.15 beta made the tid 64
+	 * bits wide, packed or aligned. */
+	TICKMAP_JIT_LOAD_FIXED = 56,
+	TICKMAP_JIT_LOAD_PACKED_TID64 = 60,
+	TICKMAP_JIT_LOAD_ALIGNED_TID64 = 64,
+};
+
+struct tickmap_jit_prefix {
+	uint32_t id, size; /* size: of the whole record */
+	uint64_t when;
+};
+
+/* The first 16 bytes, which must be there. */
+struct tickmap_jit_prefix tickmap_jit_prefix(struct tickmap_bytes b);
+
+/* The smallest size that a record of this id can have. */
+uint32_t tickmap_jit_minimum(uint32_t id);
+
+enum tickmap_jit_verdict {
+	TICKMAP_JIT_SOUND,    /* the sizes in it agree with each other */
+	TICKMAP_JIT_DOUBTFUL, /* they do not; what follows must speak for it */
+	TICKMAP_JIT_WAIT,     /* cannot be said before more bytes are there */
+};
+
+/* `b` holds what is there of the record, at least its prefix; `fixed` is the
+ * size of a LOAD's fixed part. */
+enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_bytes b,
+					   uint32_t fixed);
+
+/* What is odd about a LOAD. */
+enum {
+	TICKMAP_LOAD_UNTERMINATED = 1 << 0, /* no NUL behind the name */
+	TICKMAP_LOAD_GAP = 1 << 1,	    /* bytes between name and code */
+	TICKMAP_LOAD_CLIPPED = 1 << 2,	    /* code_size: more than there is */
+	TICKMAP_LOAD_NO_BYTES = 1 << 3,	    /* ends behind the name */
+};
+
+struct tickmap_jit_load {
+	uint32_t pid, tid;
+	uint64_t avma, size, index;
+	uint64_t stated_size; /* size before it was clipped */
+	const char *name;
+	size_t name_length;
+	const uint8_t *code; /* NULL: not there, or not whole */
+	unsigned odd;
+};
+
+/* `b` holds the record, or its beginning when the file was cut. False: not
+ * even the name is there. */
+bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
+			   struct tickmap_jit_load *ret_load);
+
+struct tickmap_jit_move {
+	uint32_t pid, tid;
+	uint64_t old_avma, avma, size, index;
+};
+
+void tickmap_jit_read_move(struct tickmap_bytes b,
+			   struct tickmap_jit_move *ret_move);
+
+struct tickmap_jit_debug {
+	uint64_t entry_count;
+	uint64_t first, last; /* lowest and highest address of an entry */
+	const char *file; /* of the first entry with a line; NULL: unknown */
+	size_t file_length;
+	uint32_t line;
+	bool damaged; /* the entries do not end where the record does */
+};
+
+void tickmap_jit_read_debug(struct tickmap_bytes b,
+			    struct tickmap_jit_debug *ret_debug);
+
+/* .eh_frame within the record; false: its sizes do not fit. */
+bool tickmap_jit_read_unwinding(struct tickmap_bytes b,
+				const uint8_t **ret_eh_frame, size_t *ret_size);
+
+#endif
