@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* tickmap record: run a command, or watch running processes, and sample. */
-#include "cli/args.h"
-#include "cli/cli.h"
-#include "cli/refused.h"
+#include "args.h"
+#include "cli.h"
 #include "platform/platform.h"
 #include "record/follow.h"
 #include "record/keep.h"
 #include "record/launch.h"
 #include "record/recorder.h"
+#include "refused.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/refused.h"
+#include "refused.h"
 
-#include "cli/cli.h"
+#include "cli.h"
 #include "platform/platform.h"
 
 #include <errno.h>
