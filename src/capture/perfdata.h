@@ -69,7 +69,7 @@ struct tickmap_perfdata_writer;
 
 struct tickmap_perfdata_event {
 	const struct perf_event_attr *attr; /* as the samples are laid out */
-	const char *name;                   /* "cycles", "cpu-clock:u" */
+	const char *name;		    /* "cycles", "cpu-clock:u" */
 };
 
 /*
@@ -127,8 +127,7 @@ int tickmap_perfdata_finish(struct tickmap_perfdata_writer *writer,
 			    struct tickmap_error *err);
 
 /* Bytes in the file so far. */
-uint64_t
-tickmap_perfdata_bytes(const struct tickmap_perfdata_writer *writer);
+uint64_t tickmap_perfdata_bytes(const struct tickmap_perfdata_writer *writer);
 
 /* ---- Reading ---- */
 
@@ -170,8 +169,8 @@ bool tickmap_perfdata_is_finished(const struct tickmap_perfdata *data);
 struct tickmap_perfdata_record {
 	uint32_t type;
 	uint16_t misc;
-	uint64_t offset;     /* in the file (of the compressed record it was
-				in) */
+	uint64_t offset;      /* in the file (of the compressed record it was
+				 in) */
 	const uint8_t *bytes; /* whole record */
 	size_t size;
 	bool swap;

@@ -31,14 +31,14 @@ enum { TICKMAP_SAMPLE_REGS_MAX = 64 };
 struct tickmap_sample {
 	uint64_t ip, time_ns, addr, id, stream_id, period;
 	uint32_t pid, tid, cpu;
-	size_t chain_count;        /* entries, context markers included */
-	const uint8_t *chain;      /* u64s, maybe unaligned: use _chain_at */
-	bool swap;                 /* chain and stack are in the other order */
-	uint64_t regs_abi;         /* PERF_SAMPLE_REGS_ABI_* */
-	uint64_t regs_mask;        /* which of regs are set */
+	size_t chain_count;   /* entries, context markers included */
+	const uint8_t *chain; /* u64s, maybe unaligned: use _chain_at */
+	bool swap;	      /* chain and stack are in the other order */
+	uint64_t regs_abi;    /* PERF_SAMPLE_REGS_ABI_* */
+	uint64_t regs_mask;   /* which of regs are set */
 	uint64_t regs[TICKMAP_SAMPLE_REGS_MAX]; /* by perf's register number */
-	const uint8_t *stack;      /* user stack from the stack pointer up */
-	size_t stack_size;         /* bytes that really hold stack */
+	const uint8_t *stack; /* user stack from the stack pointer up */
+	size_t stack_size;    /* bytes that really hold stack */
 };
 
 uint64_t tickmap_sample_chain_at(const struct tickmap_sample *sample,

@@ -16,8 +16,8 @@
 #include <sys/types.h>
 
 struct tickmap_sampler_options {
-	uint64_t frequency;   /* Hz */
-	const pid_t *pids;    /* processes to sample */
+	uint64_t frequency; /* Hz */
+	const pid_t *pids;  /* processes to sample */
 	size_t pid_count;
 	bool enable_on_exec;  /* start with the (one) process's next exec */
 	uint32_t stack_bytes; /* wanted user stack dump, <= 65528 */
@@ -77,7 +77,7 @@ struct tickmap_raw_record {
 	const uint8_t *bytes; /* the whole record, header included */
 	size_t size;
 	uint64_t time_ns; /* CLOCK_MONOTONIC; 0 if the record has none */
-	unsigned cpu;     /* of the ring */
+	unsigned cpu;	  /* of the ring */
 };
 
 /*
@@ -92,7 +92,6 @@ int tickmap_sampler_drain(struct tickmap_sampler *sampler, uint64_t until_ns,
 			  void *context);
 
 /* Records that came later than a younger one was handed over. */
-uint64_t
-tickmap_sampler_late_count(const struct tickmap_sampler *sampler);
+uint64_t tickmap_sampler_late_count(const struct tickmap_sampler *sampler);
 
 #endif
