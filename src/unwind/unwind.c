@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "unwind/unwind.h"
+
+#include "unwind/x86_64/frame.h"
+#include "unwind/x86_64/general.h"
+
+#include <stdlib.h>
+
+enum { CACHE_BITS = 13, CACHE_SIZE = 1 << CACHE_BITS };
+
+struct cached {
+	uint64_t key; /* of the address space */
+	uint64_t at;
+	struct tickmap_x86_64_frame frame;
+};
+
+struct tickmap_unwinder {
+	struct tickmap_unwind_stats stats;
+	struct cached cache[CACHE_SIZE];
+};
+_Static_assert(sizeof(struct tickmap_unwinder) < 1 << 20,
+	       "one fits into a second level cache");
+
+static const char *const end_text[TICKMAP_END_COUNT] = {
+	[TICKMAP_END_COMPLETE] = "reached the thread's first frame",
+	[TICKMAP_END_STACK_SHORT] = "stack dump too short",
+	[TICKMAP_END_NO_RULE] = "code without unwind table or frame pointer",
+	[TICKMAP_END_BAD_RULE] = "unwind table cannot be read",
+	[TICKMAP_END_BAD_STACK] = "stack makes no sense",
+	[TICKMAP_END_NO_CODE] = "return address outside known code",
+	[TICKMAP_END_TOO_DEEP] = "stack too deep",
+	[TICKMAP_END_NO_REGISTERS] = "no user registers in the sample",
+};
+
+const char *tickmap_unwind_end_text(enum tickmap_unwind_end end)
+{
+	if ((unsigned)end >= TICKMAP_END_COUNT)
+		return "unknown reason";
+	return end_text[end];
+}
+
+struct tickmap_unwinder *tickmap_unwinder_new(void)
+{
+	return calloc(1, sizeof(struct tickmap_unwinder));
+}
+
+void tickmap_unwinder_free(struct tickmap_unwinder *unwinder)
+{
+	free(unwinder);
+}
+
+struct tickmap_unwind_stats
+tickmap_unwinder_stats(const struct tickmap_unwinder *unwinder)
+{
+	return unwinder->stats;
+}
+
+static struct cached *cache_place(struct tickmap_unwinder *unwinder,
+				  uint64_t key, uint64_t at)
+{
+	/* Fibonacci hashing: neighbours spread, no mixing rounds needed. */
+	uint64_t hash = (at + key * UINT64_C(0xc2b2ae3d27d4eb4f)) *
+			UINT64_C(0x9e3779b97f4a7c15);
+
+	return &unwinder->cache[hash >> (64 - CACHE_BITS)];
+}
+
+/* One frame of one walk: where to look, and by what. */
+struct walk {
+	struct tickmap_unwinder *unwinder;
+	const struct tickmap_unwind_space *space;
+	struct tickmap_stack stack;
+	struct tickmap_x86_64_state state;
+	bool exact; /* the pc was interrupted, not a return address */
+};
+
+static enum tickmap_cfi_result
+find_rule(const struct tickmap_unwind_module *module, uint64_t at,
+	  struct tickmap_rule *rule)
+{
+	if (!module->cfi)
+		return TICKMAP_CFI_NONE;
+	return tickmap_cfi_rule(module->cfi, at - module->bias, rule);
+}
+
+/* False: no code there. */
+static bool make_frame(const struct tickmap_unwind_space *space, uint64_t at,
+		       struct tickmap_x86_64_frame *ret_frame)
+{
+	struct tickmap_unwind_module module = { 0 };
+	struct tickmap_rule rule;
+
+	if (!space->find(space->context, at, &module))
+		return false;
+	*ret_frame = (struct tickmap_x86_64_frame) { 0 };
+	switch (find_rule(&module, at, &rule)) {
+	case TICKMAP_CFI_OK:
+		*ret_frame = tickmap_x86_64_compact(module.cfi, &rule, at);
+		break;
+	case TICKMAP_CFI_NONE:
+		ret_frame->form = module.frame_pointer
+					  ? TICKMAP_FORM_FRAME_POINTER
+					  : TICKMAP_FORM_NO_RULE;
+		break;
+	default:
+		ret_frame->form = TICKMAP_FORM_BAD_RULE;
+	}
+	return true;
+}
+
+static enum tickmap_step step_by_table(struct walk *walk, uint64_t at,
+				       bool *ret_exact)
+{
+	const struct tickmap_unwind_space *space = walk->space;
+	struct tickmap_unwind_module module = { 0 };
+	struct tickmap_rule rule;
+
+	walk->unwinder->stats.uncacheable++;
+	if (!space->find(space->context, at, &module) ||
+	    find_rule(&module, at, &rule) != TICKMAP_CFI_OK)
+		return TICKMAP_STEP_BAD_RULE;
+	*ret_exact = rule.signal_frame;
+	return tickmap_x86_64_general(module.cfi, &rule, &walk->stack,
+				      &walk->state);
+}
+
+static const struct tickmap_x86_64_frame *lookup(struct walk *walk, uint64_t at)
+{
+	struct tickmap_unwinder *unwinder = walk->unwinder;
+	uint64_t key = walk->space->key;
+	struct cached *place = cache_place(unwinder, key, at);
+
+	if (place->at == at && place->key == key &&
+	    place->frame.form != TICKMAP_FORM_NONE) {
+		unwinder->stats.cache_hits++;
+		return &place->frame;
+	}
+	unwinder->stats.cache_misses++;
+	if (!make_frame(walk->space, at, &place->frame)) {
+		/* Not kept: code may appear there without a new key. */
+		place->frame.form = TICKMAP_FORM_NONE;
+		return NULL;
+	}
+	place->at = at;
+	place->key = key;
+	return &place->frame;
+}
+
+static enum tickmap_unwind_end end_of(enum tickmap_step step)
+{
+	switch (step) {
+	case TICKMAP_STEP_COMPLETE:
+		return TICKMAP_END_COMPLETE;
+	case TICKMAP_STEP_ABOVE:
+		return TICKMAP_END_STACK_SHORT;
+	case TICKMAP_STEP_NO_RULE:
+		return TICKMAP_END_NO_RULE;
+	case TICKMAP_STEP_BAD_RULE:
+		return TICKMAP_END_BAD_RULE;
+	default:
+		return TICKMAP_END_BAD_STACK;
+	}
+}
+
+static size_t walk_frames(struct walk *walk, uint64_t *ips, size_t max,
+			  enum tickmap_unwind_end *ret_end)
+{
+	const uint64_t *pc = &walk->state.reg[TICKMAP_RIP];
+	bool by_frame_pointer = false;
+
+	for (size_t n = 0; n < max; n++) {
+		uint64_t at = walk->exact ? *pc : *pc - 1;
+		const struct tickmap_x86_64_frame *frame = lookup(walk, at);
+		if (!frame && by_frame_pointer) {
+			/* That was no frame record. */
+			*ret_end = TICKMAP_END_NO_RULE;
+			return n;
+		}
+		ips[n] = *pc;
+		if (!frame) {
+			*ret_end = TICKMAP_END_NO_CODE;
+			return n + 1;
+		}
+		walk->exact = false;
+		by_frame_pointer = frame->form == TICKMAP_FORM_FRAME_POINTER;
+		enum tickmap_step step =
+			frame->form == TICKMAP_FORM_GENERAL
+				? step_by_table(walk, at, &walk->exact)
+				: tickmap_x86_64_step(frame, &walk->stack,
+						      &walk->state);
+		if (step == TICKMAP_STEP_OK && *pc == 0)
+			step = TICKMAP_STEP_COMPLETE;
+		if (step != TICKMAP_STEP_OK) {
+			*ret_end = end_of(step);
+			return n + 1;
+		}
+	}
+	*ret_end = TICKMAP_END_TOO_DEEP;
+	return max;
+}
+
+size_t tickmap_unwind_walk(struct tickmap_unwinder *unwinder,
+			   const struct tickmap_unwind_space *space,
+			   const struct tickmap_unwind_input *input,
+			   uint64_t *ips, size_t max,
+			   enum tickmap_unwind_end *ret_end)
+{
+	struct walk walk = {
+		.unwinder = unwinder,
+		.space = space,
+		.stack = { .bytes = input->stack,
+			   .size = input->stack_size,
+			   .at = input->stack_at },
+		.state.known = TICKMAP_X86_64_ALL,
+		.exact = true,
+	};
+	memcpy(walk.state.reg, input->regs, sizeof(walk.state.reg));
+	size_t count = walk_frames(&walk, ips, max, ret_end);
+	unwinder->stats.frames += count;
+	return count;
+}
