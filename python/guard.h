@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How much C stack the hook may use. The plain interpreter (3.11 on) runs
+ * Python calls without C stack; with a hook each of them takes about 900
+ * bytes. So that no program overflows its stack because of us, hooked calls
+ * may use a part of each thread's stack only. A call that is deeper runs
+ * without the hook, and so do the calls it makes.
+ */
+#ifndef TICKMAP_PYTHON_GUARD_H
+#define TICKMAP_PYTHON_GUARD_H
+
+#include "compat.h"
+
+struct tickmap_stack {
+	uintptr_t floor; /* hooked calls stay above this */
+	uintptr_t span;	 /* from floor to the stack's top; 0: not known yet */
+	uintptr_t size;	 /* the whole stack's; 0: unknown */
+};
+
+/* Initial-exec: one load in the hook, where the general model would call. */
+extern __thread struct tickmap_stack tickmap_stack
+	__attribute__((tls_model("initial-exec")));
+
+static inline uintptr_t tickmap_stack_pointer(void)
+{
+	uintptr_t sp;
+
+	__asm__("mov %%rsp, %0" : "=r"(sp));
+	return sp;
+}
+
+/*
+ * Also false on a stack that is not the thread's own (a coroutine library's):
+ * nobody knows how small that is.
+ */
+static inline int tickmap_stack_has_room(void)
+{
+	return tickmap_stack_pointer() - tickmap_stack.floor <
+	       tickmap_stack.span;
+}
+
+/* Find the current thread's stack. Once per thread. */
+void tickmap_stack_find(void);
+
+/*
+ * Inside a call without the hook, C recursion gets the share of its limit that
+ * the rest of the stack is of the whole. Returns what to give back.
+ */
+int tickmap_stack_clamp(PyThreadState *tstate);
+void tickmap_stack_unclamp(PyThreadState *tstate, int taken);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The evaluator that sends each Python call through its function's trampoline.
+ * It works in the main interpreter; in others it is inert.
+ */
+#ifndef TICKMAP_PYTHON_HOOK_H
+#define TICKMAP_PYTHON_HOOK_H
+
+#include "compat.h"
+
+/*
+ * Put the hook before the evaluator that is installed now. Does nothing if it
+ * works already. Returns 1, or 0 if this is not the main interpreter, or -1
+ * with an exception set.
+ */
+int tickmap_hook_install(void);
+
+/* Undo it. Trampolines stay: frames may still return into them. */
+void tickmap_hook_remove(void);
+
+int tickmap_hook_is_active(void);
+
+#endif

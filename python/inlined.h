@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that the interpreter inlines although an evaluator is installed, and
+ * how it is kept from doing so:
+ *
+ * 3.13: CALL_ALLOC_AND_ENTER_INIT enters a class's __init__ directly. It is
+ * chosen only for classes that allocate with PyType_GenericAlloc; we put a
+ * function that does the same in its place.
+ *
+ * 3.11 before 3.11.7: BINARY_SUBSCR_GETITEM enters __getitem__ directly. It
+ * is chosen only for functions whose version fits 16 bits; we give those
+ * functions a larger one.
+ *
+ * Neither can be seen from Python.
+ */
+#ifndef TICKMAP_PYTHON_INLINED_H
+#define TICKMAP_PYTHON_INLINED_H
+
+#include "calibrate.h"
+#include "compat.h"
+
+/* Whether calls of this code must be shown to tickmap_inlined_call. */
+int tickmap_inlined_concerns(PyCodeObject *code);
+
+/* Keep the function that this frame is about to run from being inlined. */
+void tickmap_inlined_call(const tickmap_frame *frame,
+			  const struct tickmap_frame_layout *layout);
+
+/* The same for all classes that exist already. Keeps errors to itself. */
+void tickmap_inlined_sweep(void);
+
+#endif
