@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A perf map: lines of START SIZE NAME, both numbers in hex with or without 0x.
+ * The name is everything behind one separator, whatever its bytes.
+ */
+#include "codemap/codemap.h"
+
+#include "base/bytes.h"
+#include "base/vec.h"
+
+#include <stdlib.h>
+
+enum { LINE_MAX_BYTES = 64 << 10 };
+
+struct tickmap_perfmap {
+	struct tickmap_code_handler handler;
+	TICKMAP_VEC(char) line; /* begun, its newline not seen yet */
+	uint64_t line_at;	/* offset of its first byte */
+	uint64_t fed;
+	bool overlong; /* the rest of the line is thrown away */
+	bool said_cr;
+};
+
+struct tickmap_perfmap *
+tickmap_perfmap_new(const struct tickmap_code_handler *handler)
+{
+	struct tickmap_perfmap *map = calloc(1, sizeof(*map));
+
+	if (map)
+		map->handler = *handler;
+	return map;
+}
+
+void tickmap_perfmap_free(struct tickmap_perfmap *map)
+{
+	if (!map)
+		return;
+	tickmap_vec_free(&map->line);
+	free(map);
+}
+
+static void report(const struct tickmap_perfmap *map, const char *id,
+		   uint64_t offset, uint64_t value, bool error,
+		   const char *what)
+{
+	struct tickmap_finding finding = { .id = id,
+					   .what = what,
+					   .offset = offset,
+					   .value = value,
+					   .error = error };
+
+	if (map->handler.finding)
+		map->handler.finding(map->handler.context, &finding);
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+static unsigned hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
+}
+
+static char peek(const struct tickmap_bytes *b)
+{
+	return tickmap_bytes_left(b) ? (char)b->base[b->pos] : '\n';
+}
+
+/* Blanks, then a number of at most 64 bits and a blank behind it, or the end.
+ */
+static bool read_hex(struct tickmap_bytes *b, uint64_t *ret_value)
+{
+	uint64_t value = 0;
+	size_t first;
+
+	while (is_blank(peek(b)))
+		tickmap_u8(b);
+	if (peek(b) == '0' && tickmap_bytes_left(b) > 1 &&
+	    (b->base[b->pos + 1] | 0x20) == 'x')
+		tickmap_take(b, 2);
+	for (first = b->pos; hex_digit(peek(b)) < 16; tickmap_u8(b)) {
+		if (value >> 60)
+			return false;
+		value = value << 4 | hex_digit(peek(b));
+	}
+	*ret_value = value;
+	return b->pos > first && (is_blank(peek(b)) || peek(b) == '\n');
+}
+
+static bool read_entry(const char *line, size_t length,
+		       struct tickmap_code_event *event)
+{
+	struct tickmap_bytes b = tickmap_bytes_of(line, length);
+
+	if (!read_hex(&b, &event->avma) || !read_hex(&b, &event->size))
+		return false;
+	/* One blank only: what else is there belongs to the name. */
+	if (tickmap_bytes_left(&b) < 2)
+		return false;
+	tickmap_u8(&b);
+	event->name_length = tickmap_bytes_left(&b);
+	event->name = (const char *)tickmap_take(&b, event->name_length);
+	return true;
+}
+
+static void take_line(struct tickmap_perfmap *map, const char *line,
+		      size_t length, uint64_t offset, uint64_t when)
+{
+	struct tickmap_code_event event = { .kind = TICKMAP_CODE_LOAD,
+					    .when = when,
+					    .offset = offset };
+
+	if (length && line[length - 1] == '\r') {
+		length--;
+		if (!map->said_cr)
+			report(map, "PM003", offset, 0, false,
+			       "line ends with a carriage return");
+		map->said_cr = true;
+	}
+	if (!length || line[0] == '#')
+		return;
+	if (!read_entry(line, length, &event)) {
+		report(map, "PM001", offset, length, true,
+		       "line is not an entry");
+		return;
+	}
+	if (!event.size) {
+		report(map, "PM002", offset, event.avma, false,
+		       "entry of size 0");
+		return;
+	}
+	if (event.size - 1 > UINT64_MAX - event.avma) {
+		report(map, "PM006", offset, event.size, true,
+		       "range exceeds the address space");
+		return;
+	}
+	if (map->handler.code)
+		map->handler.code(map->handler.context, &event);
+}
+
+static void end_line(struct tickmap_perfmap *map, uint64_t when)
+{
+	take_line(map, map->line.items, map->line.count, map->line_at, when);
+	map->line.count = 0;
+	map->overlong = false;
+}
+
+/* Part of a line without its newline. */
+static bool keep(struct tickmap_perfmap *map, const char *bytes, size_t size)
+{
+	size_t room;
+
+	if (!map->line.count) {
+		/* A file cut short under its writer has a hole of zeros. */
+		while (size && !*bytes) {
+			bytes++;
+			size--;
+			map->fed++;
+		}
+		map->line_at = map->fed;
+	}
+	map->fed += size;
+	room = LINE_MAX_BYTES - map->line.count;
+	if (size > room) {
+		if (!map->overlong)
+			report(map, "PM005", map->line_at, LINE_MAX_BYTES, true,
+			       "line is too long and was cut");
+		map->overlong = true;
+		size = room;
+	}
+	if (!size)
+		return true;
+	if (!tickmap_vec_reserve(&map->line, map->line.count + size))
+		return false;
+	memcpy(map->line.items + map->line.count, bytes, size);
+	map->line.count += size;
+	return true;
+}
+
+bool tickmap_perfmap_feed(struct tickmap_perfmap *map, const void *bytes,
+			  size_t size, uint64_t when)
+{
+	const char *at = bytes;
+
+	while (size) {
+		const char *newline = memchr(at, '\n', size);
+		size_t length = newline ? (size_t)(newline - at) : size;
+		if (!keep(map, at, length))
+			return false;
+		if (!newline)
+			return true;
+		end_line(map, when);
+		map->fed++;
+		at = newline + 1;
+		size -= length + 1;
+	}
+	return true;
+}
+
+void tickmap_perfmap_end(struct tickmap_perfmap *map, uint64_t when)
+{
+	if (!map->line.count)
+		return;
+	report(map, "PM004", map->line_at, map->line.count, false,
+	       "last line has no newline and may be cut");
+	end_line(map, when);
+}
