@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* One address at one time -> frame. */
+#include "profile/load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * Files that are the interpreter itself (or our hook in it): their frames
+ * between Python frames are machinery. Each with all that its basename must
+ * begin with and contain.
+ */
+static const struct {
+	const char *begins, *contains;
+} interpreter_files[] = {
+	{ "libpython3", ".so" }, /* a shared CPython */
+	{ "python3", "" },	 /* a static one: python3, python3.13t, ... */
+	{ "_tickmap", ".so" },	 /* our extension module */
+};
+
+bool tickmap_frames_is_interpreter(const char *dso_path)
+{
+	const char *slash = strrchr(dso_path, '/');
+	const char *base = slash ? slash + 1 : dso_path;
+
+	for (size_t i = 0;
+	     i < sizeof(interpreter_files) / sizeof(*interpreter_files); i++) {
+		const char *begins = interpreter_files[i].begins;
+		if (!strncmp(base, begins, strlen(begins)) &&
+		    strstr(base, interpreter_files[i].contains))
+			return true;
+	}
+	return false;
+}
+
+static tickmap_str intern(struct tickmap_loader *loader, const char *text)
+{
+	return tickmap_intern_cstr(loader->profile->strings, text);
+}
+
+static uint8_t reason_of(enum tickmap_symbol_reason reason)
+{
+	switch (reason) {
+	case TICKMAP_SYMBOL_FOUND:
+		return TICKMAP_RESOLVED;
+	case TICKMAP_SYMBOL_FILE_MISSING:
+		return TICKMAP_UNRESOLVED_FILE_MISSING;
+	case TICKMAP_SYMBOL_OTHER_BUILD:
+		return TICKMAP_UNRESOLVED_OTHER_BUILD;
+	case TICKMAP_SYMBOL_STRIPPED:
+	case TICKMAP_SYMBOL_NOT_ELF:
+		return TICKMAP_UNRESOLVED_STRIPPED;
+	case TICKMAP_SYMBOL_NO_FUNCTION:
+		return TICKMAP_UNRESOLVED_NO_FUNCTION;
+	case TICKMAP_SYMBOL_KERNEL_HIDDEN:
+		return TICKMAP_UNRESOLVED_KERNEL;
+	}
+	return TICKMAP_UNRESOLVED_NO_FUNCTION;
+}
+
+uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma)
+{
+	uint64_t *slot = tickmap_table_put(&loader->frame_of_kernel, avma);
+
+	if (!slot)
+		return TICKMAP_NONE;
+	if (*slot)
+		return (uint32_t)(*slot - 1);
+	struct tickmap_symbol symbol =
+		tickmap_symbolize_kernel(loader->symbolizer, avma);
+	struct tickmap_frame frame = {
+		.name = symbol.name,
+		.dso = intern(loader, "[kernel]"),
+		.kind = TICKMAP_FRAME_KERNEL,
+		.reason = symbol.reason == TICKMAP_SYMBOL_FOUND
+				  ? TICKMAP_RESOLVED
+				  : TICKMAP_UNRESOLVED_KERNEL,
+	};
+	uint32_t index = tickmap_profile_frame(loader->profile, &frame);
+	if (index != TICKMAP_NONE)
+		*slot = (uint64_t)index + 1;
+	return index;
+}
+
+static uint32_t frame_of_code(struct tickmap_loader *loader, uint64_t owner)
+{
+	struct tickmap_code *code = &loader->codes.items[owner];
+	const char *name =
+		tickmap_string(loader->profile->strings, code->name, NULL);
+
+	if (code->frame != TICKMAP_NONE)
+		return code->frame;
+	struct tickmap_frame frame = {
+		.name = code->name ? code->name : intern(loader, "[jit]"),
+		.dso = intern(loader, "[jit]"),
+		.file = code->file,
+		.line = code->line,
+		.kind = !strncmp(name, "py::", 4) ? TICKMAP_FRAME_PYTHON
+						  : TICKMAP_FRAME_JIT,
+		.code_map = true,
+	};
+	code->frame = tickmap_profile_frame(loader->profile, &frame);
+	return code->frame;
+}
+
+static bool note_unnamed(struct tickmap_loader *loader, uint32_t dso)
+{
+	while (loader->dso_unnamed.count <= dso) {
+		uint8_t *flag = tickmap_vec_push(&loader->dso_unnamed);
+		if (!flag)
+			return false;
+		*flag = 0;
+	}
+	loader->dso_unnamed.items[dso] = 1;
+	return true;
+}
+
+static uint32_t symbolized(struct tickmap_loader *loader, uint32_t dso,
+			   uint64_t file_offset)
+{
+	struct tickmap_symbol symbol =
+		tickmap_symbolize_file(loader->symbolizer, dso, file_offset);
+	const char *path = tickmap_symbolizer_dso_path(loader->symbolizer, dso);
+	bool named = symbol.reason == TICKMAP_SYMBOL_FOUND;
+	struct tickmap_frame frame = {
+		.name = symbol.name,
+		.dso = tickmap_symbolizer_dso_name(loader->symbolizer, dso),
+		.dso_path = intern(loader, path),
+		.kind = named ? TICKMAP_FRAME_NATIVE : TICKMAP_FRAME_UNRESOLVED,
+		.reason = reason_of(symbol.reason),
+		.interpreter = tickmap_frames_is_interpreter(path),
+	};
+
+	if (!named && !note_unnamed(loader, dso))
+		return TICKMAP_NONE;
+	return tickmap_profile_frame(loader->profile, &frame);
+}
+
+static uint32_t frame_of_file(struct tickmap_loader *loader, uint64_t owner,
+			      uint64_t avma)
+{
+	const struct tickmap_loaded_map *map = &loader->maps.items[owner];
+	uint64_t offset = avma - map->avma + map->file_offset;
+	/* Larger numbers are no real file's: look them up every time. */
+	bool cached = offset >> 48 == 0 && map->dso >> 16 == 0;
+	uint64_t *slot = NULL;
+
+	if (cached) {
+		slot = tickmap_table_put(&loader->frame_of_file,
+					 (uint64_t)map->dso << 48 | offset);
+		if (!slot)
+			return TICKMAP_NONE;
+		if (*slot)
+			return (uint32_t)(*slot - 1);
+	}
+	uint32_t index = symbolized(loader, map->dso, offset);
+	if (slot && index != TICKMAP_NONE)
+		*slot = (uint64_t)index + 1;
+	return index;
+}
+
+/*
+ * A frame for code without a name in generated code. One a mapping (or for
+ * what has no mapping one per 16 MiB): a row an address says nothing and there
+ * may be millions.
+ */
+static uint32_t unnamed(struct tickmap_loader *loader, bool generated,
+			uint64_t base, enum tickmap_unresolved reason)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "[%s+0x%llx]",
+		 generated ? "jit" : "unknown", (unsigned long long)base);
+	struct tickmap_frame frame = {
+		.name = intern(loader, name),
+		.dso = intern(loader, generated ? "[jit]" : "[unknown]"),
+		.kind = TICKMAP_FRAME_UNRESOLVED,
+		.reason = (uint8_t)reason,
+		.code_map = generated,
+	};
+	return tickmap_profile_frame(loader->profile, &frame);
+}
+
+uint32_t tickmap_frames_user(struct tickmap_loader *loader, uint32_t process,
+			     uint64_t avma, uint64_t time_ns, bool *ret_early)
+{
+	const struct tickmap_process *p = &loader->processes.items[process];
+	const uint64_t unmapped_mask = ~(uint64_t)0xffffff;
+	struct tickmap_owner owner = tickmap_timeline_find(
+		p->timeline, time_ns, avma, TICKMAP_SLACK_NS);
+	bool owned = owner.owner != TICKMAP_NO_OWNER;
+
+	*ret_early = owned && owner.early;
+	if (owned && owner.layer == TICKMAP_LAYER_CODE)
+		return frame_of_code(loader, owner.owner);
+	if (owned && owner.layer == TICKMAP_LAYER_FILE)
+		return frame_of_file(loader, owner.owner, avma);
+	bool other_time = p->published &&
+			  tickmap_timeline_elsewhen(p->timeline, time_ns, avma);
+	if (!owned)
+		return unnamed(loader, other_time, avma & unmapped_mask,
+			       other_time ? TICKMAP_UNRESOLVED_OTHER_TIME
+					  : TICKMAP_UNRESOLVED_UNMAPPED);
+	return unnamed(loader, true, loader->maps.items[owner.owner].avma,
+		       other_time     ? TICKMAP_UNRESOLVED_OTHER_TIME
+		       : p->published ? TICKMAP_UNRESOLVED_NOT_IN_MAP
+				      : TICKMAP_UNRESOLVED_NO_CODE_MAP);
+}
+
+bool tickmap_frames_write_hints(struct tickmap_loader *loader)
+{
+	struct tickmap_profile *profile = loader->profile;
+
+	for (uint32_t dso = 0; dso < loader->dso_unnamed.count; dso++) {
+		const char *hint = loader->dso_unnamed.items[dso]
+					   ? tickmap_symbolizer_hint(
+						     loader->symbolizer, dso)
+					   : NULL;
+		tickmap_str text = hint ? intern(loader, hint) : 0;
+		bool known = !text;
+		for (size_t i = 0; i < profile->hints.count; i++)
+			known |= profile->hints.items[i] == text;
+		if (known)
+			continue;
+		tickmap_str *added = tickmap_vec_push(&profile->hints);
+		if (!added)
+			return false;
+		*added = text;
+	}
+	return true;
+}

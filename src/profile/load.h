@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Between the files that load a profile, in the order of their work:
+ *
+ *	load.c       one pass over the records: sideband, notes, samples
+ *	processes.c  who was which pid when; each with its timeline
+ *	codemaps.c   code maps, embedded or out of files, read
+ *	mapfiles.c   where the code maps of a foreign recording lie
+ *	publish.c    what they say into the timelines
+ *	samples.c    samples in time order -> call stacks of frames
+ *	frames.c     one address at one time -> frame
+ */
+#ifndef TICKMAP_PROFILE_LOAD_H
+#define TICKMAP_PROFILE_LOAD_H
+
+#include "base/table.h"
+#include "capture/perfdata.h"
+#include "codemap/codemap.h"
+#include "platform/platform.h"
+#include "profile/profile.h"
+#include "profile/stacks.h"
+#include "symbolize/symbolize.h"
+#include "timeline/timeline.h"
+
+/*
+ * Code is published a moment after it exists, and a sample may fall between:
+ * such a sample still gets the name, and is counted in `early`.
+ */
+#define TICKMAP_SLACK_NS UINT64_C(1000000)
+
+#define TICKMAP_NONE UINT32_MAX
+
+/* Executable memory as the kernel told it. */
+struct tickmap_loaded_map {
+	uint64_t avma, size, file_offset;
+	tickmap_str path;
+	uint32_t dso;	/* of the symbolizer; files only */
+	uint32_t frame; /* anonymous memory's one frame, or TICKMAP_NONE */
+	bool anonymous;
+	bool marker; /* of a jitdump: names the dump, holds no code */
+};
+
+/* A published function. */
+struct tickmap_code {
+	tickmap_str name, file;
+	uint32_t line;
+	uint32_t frame; /* or TICKMAP_NONE */
+};
+
+enum tickmap_side_kind {
+	TICKMAP_SIDE_MAP,
+	TICKMAP_SIDE_COMM,
+	TICKMAP_SIDE_FORK,
+	TICKMAP_SIDE_EXIT,
+};
+
+/* A sideband event. `order` breaks ties of time: that of the file. */
+struct tickmap_side {
+	uint64_t time_ns; /* 0: was so before the recording began */
+	uint32_t order;
+	uint32_t pid, tid;
+	uint32_t ppid, ptid; /* FORK */
+	uint32_t map;	     /* MAP */
+	tickmap_str comm;    /* COMM */
+	uint8_t kind;	     /* enum tickmap_side_kind */
+	bool exec;	     /* COMM; FORK: the child starts empty */
+};
+
+struct tickmap_raw_sample {
+	uint64_t time_ns;
+	uint64_t cpu_ns; /* the time that it stands for; 0: unknown */
+	uint64_t avma;
+	uint32_t order;
+	uint32_t pid, tid, cpu;
+	uint32_t stack;
+	uint8_t truncated; /* enum tickmap_unwind_end */
+};
+
+/* One place of a chain, ready to be looked up. */
+struct tickmap_link {
+	uint64_t avma;
+	bool kernel;
+};
+
+/* A program in a process: what one exec started. */
+struct tickmap_image {
+	uint64_t since_ns;
+	bool anonymous_code; /* it has executable anonymous memory */
+};
+
+/* One life of a pid. */
+struct tickmap_process {
+	uint32_t pid;
+	uint32_t older;	   /* an earlier one of the same pid, or none */
+	uint32_t parent;   /* whose code it began with, or none */
+	uint64_t start_ns; /* 0: before the recording */
+	uint64_t exit_ns;  /* 0: not seen */
+	struct tickmap_timeline *timeline;
+	TICKMAP_VEC(struct tickmap_image) images; /* at least one */
+	bool published; /* it or an ancestor published code */
+	/* Times at which an address may get another owner, sorted later. An
+	 * epoch is what lies between two: see samples.c. */
+	TICKMAP_VEC(uint64_t) changes;
+	size_t change;
+	uint32_t epoch;
+};
+
+/* A code map: one file's worth of events. */
+struct tickmap_source {
+	bool perf_map;
+	bool embedded;
+	uint32_t pid; /* the process that it belongs to */
+	uint32_t file_id;
+	uint64_t known_ns; /* a time at which it belonged to that process */
+	tickmap_str path;
+	tickmap_str marker; /* as mapped by the process; 0: not by a marker */
+	struct tickmap_jitdump *dump; /* while it is read */
+	struct tickmap_perfmap *map;
+	uint64_t chunk_ns; /* of the chunk being read */
+	uint32_t header_pid;
+	bool arch_clock;
+	bool dead; /* not what its name says: no more is read */
+	struct tickmap_feeding *feeding;
+	uint64_t first_ns, last_ns; /* oldest and newest stamp */
+};
+
+struct tickmap_code_record {
+	uint64_t when;
+	uint64_t chunk_ns;
+	uint64_t avma, size, old_avma;
+	uint32_t source;
+	uint32_t code; /* index or TICKMAP_NONE */
+	uint32_t pid;
+	uint8_t kind; /* enum tickmap_code_kind */
+};
+
+struct tickmap_oddity {
+	tickmap_str id, what;
+	uint64_t count;
+	tickmap_str path;
+	uint64_t offset;
+};
+
+struct tickmap_loader {
+	const struct tickmap_profile_options *options;
+	const char *path;
+	struct tickmap_perfdata *data;
+	struct tickmap_profile *profile;
+	struct tickmap_symbolizer *symbolizer;
+	bool no_memory; /* latched by callbacks that cannot return it */
+
+	TICKMAP_VEC(struct tickmap_side) side;
+	TICKMAP_VEC(struct tickmap_loaded_map) maps;
+	TICKMAP_VEC(struct tickmap_raw_sample) raw;
+	TICKMAP_VEC(struct tickmap_link) links; /* of the sample at hand */
+	struct tickmap_stacks stacks;
+	uint32_t order;
+	uint8_t next_truncated; /* a note about the next sample */
+	bool ours;		/* a note of ours was seen: chains are marked */
+	bool timeless;		/* records carry no time */
+	bool dwarf_stacks;	/* user stacks wait for an unwinder */
+	uint64_t first_ns, last_ns;
+	const struct tickmap_perfdata_attr *main_attr;
+	bool same_boot; /* recorded since this machine was last started */
+
+	TICKMAP_VEC(struct tickmap_process) processes;
+	struct tickmap_table process_of_pid; /* pid -> newest index + 1 */
+
+	TICKMAP_VEC(struct tickmap_code) codes;
+	TICKMAP_VEC(struct tickmap_code_record) code_records;
+	TICKMAP_VEC(struct tickmap_source) sources;
+	struct tickmap_table source_of_note; /* pid << 32 | file_id -> +1 */
+	TICKMAP_VEC(struct tickmap_oddity) oddities;
+
+	struct tickmap_table frame_of_kernel; /* avma -> frame */
+	struct tickmap_table frame_of_file;   /* dso << 48 | offset -> frame */
+	TICKMAP_VEC(uint8_t) dso_unnamed;     /* by dso: a frame had no name */
+};
+
+/* processes.c: all return false (or TICKMAP_NONE) without memory. */
+bool tickmap_profile_processes_build(struct tickmap_loader *loader);
+/* The process that had the pid at that time, or its first later one; made if
+ * the recording never mentioned it. */
+uint32_t tickmap_profile_process_at(struct tickmap_loader *loader, uint32_t pid,
+				    uint64_t time_ns);
+/* TICKMAP_NONE if the recording never mentioned it. */
+uint32_t tickmap_profile_process_known(const struct tickmap_loader *loader,
+				       uint32_t pid, uint64_t time_ns);
+/* When the last program of it began that could have generated code. */
+uint64_t tickmap_profile_process_code_ns(const struct tickmap_process *process);
+/* Addresses may have other owners from that time on. */
+bool tickmap_profile_process_changed(struct tickmap_process *process,
+				     uint64_t when);
+bool tickmap_profile_processes_seal(struct tickmap_loader *loader);
+void tickmap_profile_processes_free(struct tickmap_loader *loader);
+bool tickmap_map_is_anonymous(const char *path);
+bool tickmap_map_is_jitdump(const char *path);
+
+/* codemaps.c */
+bool tickmap_codemaps_note(struct tickmap_loader *loader,
+			   const struct tickmap_note *note);
+/* Reads an opened file to its end. */
+bool tickmap_codemaps_file(struct tickmap_loader *loader, int fd,
+			   const char *path, uint32_t pid, uint64_t known_ns,
+			   bool perf_map);
+/* No more input. */
+void tickmap_codemaps_end(struct tickmap_loader *loader);
+bool tickmap_codemaps_finding(struct tickmap_loader *loader, const char *id,
+			      const char *what, tickmap_str path,
+			      uint64_t offset);
+bool tickmap_codemaps_write_findings(struct tickmap_loader *loader);
+void tickmap_codemaps_free(struct tickmap_loader *loader);
+
+/* publish.c: everything read goes to the timelines. */
+bool tickmap_codemaps_publish(struct tickmap_loader *loader);
+
+/* mapfiles.c */
+bool tickmap_mapfiles_find(struct tickmap_loader *loader);
+
+/* boot.c */
+bool tickmap_boot_is_ours(const struct tickmap_loader *loader);
+
+/* samples.c */
+bool tickmap_samples_add(struct tickmap_loader *loader,
+			 const struct tickmap_perfdata_record *record,
+			 const struct tickmap_sample *sample);
+bool tickmap_samples_resolve(struct tickmap_loader *loader);
+
+/* frames.c: TICKMAP_NONE without memory. */
+uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma);
+uint32_t tickmap_frames_user(struct tickmap_loader *loader, uint32_t process,
+			     uint64_t avma, uint64_t time_ns, bool *ret_early);
+bool tickmap_frames_write_hints(struct tickmap_loader *loader);
+bool tickmap_frames_is_interpreter(const char *dso_path);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* Sideband events in time order -> processes, each with its timeline. */
+#include "profile/load.h"
+
+#include <string.h>
+
+/*
+ * Executable memory that is no file's code, whatever name the kernel shows: a
+ * JIT's memory. Code published there stays when such a mapping is (re)made.
+ */
+static const char *const anonymous_prefixes[] = {
+	"//anon",  "[anon:",	"[anon_shmem:", "[heap]",     "[stack",
+	"/memfd:", "/dev/zero", "/SYSV",	"/anon_huge", "anon_inode:",
+};
+
+bool tickmap_map_is_anonymous(const char *path)
+{
+	if (!*path)
+		return true;
+	for (size_t i = 0;
+	     i < sizeof(anonymous_prefixes) / sizeof(*anonymous_prefixes); i++)
+		if (!strncmp(path, anonymous_prefixes[i],
+			     strlen(anonymous_prefixes[i])))
+			return true;
+	return false;
+}
+
+/* "jit-PID.dump"; JavaScriptCore writes "jit-TID-PID.dump". */
+bool tickmap_map_is_jitdump(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	const char *base = slash ? slash + 1 : path;
+	size_t length = strlen(base);
+
+	return length > 9 && !strncmp(base, "jit-", 4) &&
+	       strspn(base + 4, "0123456789-") == length - 9 &&
+	       !strcmp(base + length - 5, ".dump");
+}
+
+bool tickmap_profile_process_changed(struct tickmap_process *process,
+				     uint64_t when)
+{
+	size_t count = process->changes.count;
+
+	if (count && process->changes.items[count - 1] == when)
+		return true;
+	uint64_t *change = tickmap_vec_push(&process->changes);
+	if (change)
+		*change = when;
+	return change;
+}
+
+static bool add_image(struct tickmap_process *process, uint64_t since_ns)
+{
+	struct tickmap_image *image = tickmap_vec_push(&process->images);
+
+	if (image)
+		*image = (struct tickmap_image) { .since_ns = since_ns };
+	return image;
+}
+
+/* A new life of this pid. */
+static uint32_t start(struct tickmap_loader *loader, uint32_t pid,
+		      uint64_t start_ns)
+{
+	uint64_t *newest = tickmap_table_put(&loader->process_of_pid, pid);
+
+	if (!newest || loader->processes.count >= UINT32_MAX - 1)
+		return TICKMAP_NONE;
+	struct tickmap_timeline *timeline = tickmap_timeline_new();
+	struct tickmap_process *p =
+		timeline ? tickmap_vec_push(&loader->processes) : NULL;
+	if (!p) {
+		tickmap_timeline_free(timeline);
+		return TICKMAP_NONE;
+	}
+	*p = (struct tickmap_process) {
+		.pid = pid,
+		.older = *newest ? (uint32_t)(*newest - 1) : TICKMAP_NONE,
+		.parent = TICKMAP_NONE,
+		.start_ns = start_ns,
+		.timeline = timeline,
+	};
+	*newest = loader->processes.count;
+	return add_image(p, start_ns) ? (uint32_t)(*newest - 1) : TICKMAP_NONE;
+}
+
+uint32_t tickmap_profile_process_known(const struct tickmap_loader *loader,
+				       uint32_t pid, uint64_t time_ns)
+{
+	const uint64_t *newest =
+		tickmap_table_get(&loader->process_of_pid, pid);
+	uint32_t index = newest ? (uint32_t)(*newest - 1) : TICKMAP_NONE;
+
+	while (index != TICKMAP_NONE) {
+		const struct tickmap_process *p =
+			&loader->processes.items[index];
+		if (p->start_ns <= time_ns || p->older == TICKMAP_NONE)
+			return index;
+		index = p->older;
+	}
+	return TICKMAP_NONE;
+}
+
+uint32_t tickmap_profile_process_at(struct tickmap_loader *loader, uint32_t pid,
+				    uint64_t time_ns)
+{
+	uint32_t known = tickmap_profile_process_known(loader, pid, time_ns);
+
+	return known != TICKMAP_NONE ? known : start(loader, pid, 0);
+}
+
+static bool apply_fork(struct tickmap_loader *loader,
+		       const struct tickmap_side *e)
+{
+	if (e->pid == e->ppid)
+		return true; /* a thread */
+	uint32_t known =
+		tickmap_profile_process_known(loader, e->pid, e->time_ns);
+	/* What perf says about processes that were there before has no time
+	 * and may come behind other news of them. */
+	if (known != TICKMAP_NONE && !e->time_ns)
+		return true;
+	uint32_t parent =
+		tickmap_profile_process_at(loader, e->ppid, e->time_ns);
+	uint32_t child = parent == TICKMAP_NONE
+				 ? TICKMAP_NONE
+				 : start(loader, e->pid, e->time_ns);
+	if (child == TICKMAP_NONE)
+		return false;
+	if (e->exec)
+		return true;
+	struct tickmap_process *processes = loader->processes.items;
+	processes[child].parent = parent;
+	return tickmap_timeline_fork(processes[child].timeline, e->time_ns,
+				     processes[parent].timeline);
+}
+
+static bool apply_map(struct tickmap_loader *loader,
+		      const struct tickmap_side *e)
+{
+	const struct tickmap_loaded_map *map = &loader->maps.items[e->map];
+	uint32_t index = tickmap_profile_process_at(loader, e->pid, e->time_ns);
+
+	if (index == TICKMAP_NONE)
+		return false;
+	if (map->marker)
+		return true;
+	struct tickmap_process *p = &loader->processes.items[index];
+	if (map->anonymous)
+		p->images.items[p->images.count - 1].anonymous_code = true;
+	return tickmap_profile_process_changed(p, e->time_ns) &&
+	       tickmap_timeline_load(p->timeline,
+				     map->anonymous ? TICKMAP_LAYER_ANON
+						    : TICKMAP_LAYER_FILE,
+				     e->time_ns, map->avma, map->size, e->map);
+}
+
+static bool apply(struct tickmap_loader *loader, const struct tickmap_side *e)
+{
+	uint32_t index;
+	struct tickmap_process *p;
+
+	switch (e->kind) {
+	case TICKMAP_SIDE_FORK:
+		return apply_fork(loader, e);
+	case TICKMAP_SIDE_MAP:
+		return apply_map(loader, e);
+	case TICKMAP_SIDE_EXIT:
+		index = tickmap_profile_process_at(loader, e->pid, e->time_ns);
+		if (index != TICKMAP_NONE && e->pid == e->tid)
+			loader->processes.items[index].exit_ns = e->time_ns;
+		return index != TICKMAP_NONE;
+	default:
+		index = tickmap_profile_process_at(loader, e->pid, e->time_ns);
+		if (index == TICKMAP_NONE || !e->exec)
+			return index != TICKMAP_NONE;
+		p = &loader->processes.items[index];
+		return add_image(p, e->time_ns) &&
+		       tickmap_profile_process_changed(p, e->time_ns) &&
+		       tickmap_timeline_exec(p->timeline, e->time_ns);
+	}
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct tickmap_side *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+bool tickmap_profile_processes_build(struct tickmap_loader *loader)
+{
+	if (loader->side.count)
+		qsort(loader->side.items, loader->side.count,
+		      sizeof(*loader->side.items), by_time);
+	for (size_t i = 0; i < loader->side.count; i++)
+		if (!apply(loader, &loader->side.items[i]))
+			return false;
+	return true;
+}
+
+uint64_t tickmap_profile_process_code_ns(const struct tickmap_process *process)
+{
+	for (size_t i = process->images.count; i-- > 0;)
+		if (process->images.items[i].anonymous_code)
+			return process->images.items[i].since_ns;
+	return process->images.items[process->images.count - 1].since_ns;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return (x > y) - (x < y);
+}
+
+/* A process always comes behind its parent in the table. */
+bool tickmap_profile_processes_seal(struct tickmap_loader *loader)
+{
+	for (size_t i = 0; i < loader->processes.count; i++) {
+		struct tickmap_process *p = &loader->processes.items[i];
+		if (p->changes.count)
+			qsort(p->changes.items, p->changes.count,
+			      sizeof(*p->changes.items), compare_u64);
+		if (!tickmap_timeline_seal(p->timeline))
+			return false;
+	}
+	return true;
+}
+
+void tickmap_profile_processes_free(struct tickmap_loader *loader)
+{
+	for (size_t i = loader->processes.count; i-- > 0;) {
+		struct tickmap_process *p = &loader->processes.items[i];
+		tickmap_timeline_free(p->timeline);
+		tickmap_vec_free(&p->images);
+		tickmap_vec_free(&p->changes);
+	}
+	tickmap_vec_free(&loader->processes);
+	tickmap_table_free(&loader->process_of_pid);
+}

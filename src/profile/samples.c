@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Samples: their chains into a tree of raw addresses while the file is read;
+ * then, in time order, each into a call stack of frames.
+ *
+ * Within an epoch of a process (a time in which none of its addresses changes
+ * its owner) equal raw stacks are equal call stacks. Each raw stack therefore
+ * remembers its node and the epoch it was found in, and a sample asks the
+ * timeline only about the part that its predecessors have not asked.
+ */
+#include "profile/load.h"
+#include "unwind/unwind.h"
+
+#include <linux/perf_event.h>
+
+/* The kernel's default limit of a chain (kernel.perf_event_max_stack). */
+enum { KERNEL_CHAIN_MAX = 127 };
+
+static bool is_kernel_mode(uint16_t misc)
+{
+	unsigned mode = misc & PERF_RECORD_MISC_CPUMODE_MASK;
+
+	return mode == PERF_RECORD_MISC_KERNEL ||
+	       mode == PERF_RECORD_MISC_HYPERVISOR ||
+	       mode == PERF_RECORD_MISC_GUEST_KERNEL;
+}
+
+static bool is_kernel_context(uint64_t marker)
+{
+	return marker == (uint64_t)PERF_CONTEXT_HV ||
+	       marker == (uint64_t)PERF_CONTEXT_KERNEL ||
+	       marker == (uint64_t)PERF_CONTEXT_GUEST_KERNEL;
+}
+
+/* Kernels from 6.19 on may unwind the user part later; a cookie follows. */
+#define CONTEXT_USER_DEFERRED ((uint64_t)-640)
+
+/*
+ * Leaf first. A return address may already belong to the next function, so
+ * callers are looked up one byte earlier; the first address of each context is
+ * an instruction that really ran.
+ */
+static size_t read_chain(const struct tickmap_sample *sample, uint16_t misc,
+			 struct tickmap_link *links, bool *ret_user)
+{
+	bool kernel = is_kernel_mode(misc), caller = false;
+	size_t count = 0;
+
+	*ret_user = false;
+	for (size_t i = 0; i < sample->chain_count; i++) {
+		uint64_t ip = tickmap_sample_chain_at(sample, i);
+		if (ip == CONTEXT_USER_DEFERRED)
+			break;
+		if (ip >= (uint64_t)PERF_CONTEXT_MAX) {
+			kernel = is_kernel_context(ip);
+			caller = false;
+			continue;
+		}
+		*ret_user |= !kernel;
+		links[count++] =
+			(struct tickmap_link) { .avma = ip - (caller && ip),
+						.kernel = kernel };
+		caller = true;
+	}
+	return count;
+}
+
+/* The user's instruction pointer, if registers were recorded: x86's bit 8. */
+static uint64_t user_ip(const struct tickmap_sample *sample)
+{
+	enum { X86_IP = 8 };
+
+	return sample->regs_abi && (sample->regs_mask >> X86_IP & 1)
+		       ? sample->regs[X86_IP]
+		       : 0;
+}
+
+static uint32_t add_links(struct tickmap_loader *loader, uint32_t pid,
+			  const struct tickmap_link *links, size_t count)
+{
+	uint32_t stack = tickmap_stacks_add(&loader->stacks, 0, pid,
+					    TICKMAP_STACK_PROCESS);
+
+	for (size_t i = count; i-- > 0 && stack != TICKMAP_NONE;)
+		stack = tickmap_stacks_add(
+			&loader->stacks, stack, links[i].avma,
+			links[i].kernel ? TICKMAP_STACK_KERNEL
+					: TICKMAP_STACK_USER);
+	return stack;
+}
+
+/* The time that one sample stands for. Of several events the first counts:
+ * they sample the same time. */
+static uint64_t cpu_ns_of(const struct tickmap_loader *loader,
+			  const struct tickmap_perfdata_attr *attr,
+			  const struct tickmap_sample *sample)
+{
+	bool clock = attr->type == PERF_TYPE_SOFTWARE &&
+		     (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+		      attr->config == PERF_COUNT_SW_TASK_CLOCK);
+
+	if (attr != loader->main_attr)
+		return 0;
+	if (clock && (attr->layout.sample_type & PERF_SAMPLE_PERIOD))
+		return sample->period;
+	if (attr->freq && attr->sample_freq_or_period)
+		return UINT64_C(1000000000) / attr->sample_freq_or_period;
+	return clock ? attr->sample_freq_or_period : 0;
+}
+
+bool tickmap_samples_add(struct tickmap_loader *loader,
+			 const struct tickmap_perfdata_record *record,
+			 const struct tickmap_sample *sample)
+{
+	size_t room = sample->chain_count + 2, count;
+	uint8_t truncated = loader->next_truncated;
+	struct tickmap_link *links;
+	bool user;
+
+	if (!tickmap_vec_reserve(&loader->links, room))
+		return false;
+	links = loader->links.items;
+	count = read_chain(sample, record->misc, links, &user);
+	if (!count)
+		links[count++] = (struct tickmap_link) {
+			.avma = sample->ip,
+			.kernel = is_kernel_mode(record->misc),
+		};
+	if (sample->stack_size && !loader->ours) {
+		/* Only the leaf of a stack that still has to be unwound. */
+		loader->dwarf_stacks = true;
+		truncated = TICKMAP_END_NO_RULE;
+		if (!user && links[count - 1].kernel && user_ip(sample))
+			links[count++] = (struct tickmap_link) {
+				.avma = user_ip(sample),
+			};
+	} else if (!loader->ours && count == KERNEL_CHAIN_MAX) {
+		truncated = TICKMAP_END_TOO_DEEP;
+	}
+	for (size_t i = 0; i < count; i++)
+		loader->profile->kernel_seen |= links[i].kernel;
+	struct tickmap_raw_sample *raw = tickmap_vec_push(&loader->raw);
+	if (!raw)
+		return false;
+	*raw = (struct tickmap_raw_sample) {
+		.time_ns = sample->time_ns,
+		.cpu_ns = cpu_ns_of(loader, record->attr, sample),
+		.order = loader->order,
+		.pid = sample->pid,
+		.tid = sample->tid,
+		.cpu = sample->cpu,
+		.stack = add_links(loader, sample->pid, links, count),
+		.avma = links[0].avma,
+		.truncated = truncated,
+	};
+	return raw->stack != TICKMAP_NONE;
+}
+
+/* ---- Resolving ---- */
+
+struct resolving {
+	struct tickmap_loader *loader;
+	uint32_t epochs;
+	struct tickmap_table comm_of_tid;  /* tid -> comm */
+	struct tickmap_table thread_index; /* hash, probed upwards -> +1 */
+	TICKMAP_VEC(uint32_t) path;
+	size_t side;
+};
+
+static uint32_t epoch_at(struct resolving *r, struct tickmap_process *p,
+			 uint64_t time_ns)
+{
+	bool moved = !p->epoch;
+
+	for (; p->change < p->changes.count &&
+	       p->changes.items[p->change] <= time_ns;
+	     p->change++)
+		moved = true;
+	if (moved)
+		p->epoch = ++r->epochs;
+	return p->epoch;
+}
+
+static bool resolve_one(struct tickmap_loader *loader, uint32_t index,
+			uint32_t process, uint64_t time_ns, uint32_t epoch)
+{
+	struct tickmap_stack *s = &loader->stacks.all.items[index];
+	const struct tickmap_stack *above =
+		&loader->stacks.all.items[s->parent];
+	bool early = false;
+	uint32_t frame = s->kind == TICKMAP_STACK_KERNEL
+				 ? tickmap_frames_kernel(loader, s->avma)
+				 : tickmap_frames_user(loader, process, s->avma,
+						       time_ns, &early);
+	if (frame == TICKMAP_NONE)
+		return false;
+	const struct tickmap_frame *f = &loader->profile->frames.items[frame];
+	s->flags = above->flags;
+	if (f->code_map)
+		s->flags |= TICKMAP_STACK_JIT;
+	if (f->code_map && f->kind == TICKMAP_FRAME_UNRESOLVED)
+		s->flags |= TICKMAP_STACK_JIT_UNNAMED;
+	s->early = above->early;
+	if (early && s->early < UINT16_MAX)
+		s->early++;
+	s->node = tickmap_profile_node(loader->profile, above->node, frame);
+	s->epoch = epoch;
+	return s->node != UINT32_MAX;
+}
+
+static bool resolve_stack(struct resolving *r, uint32_t stack, uint32_t process,
+			  uint64_t time_ns, uint32_t epoch)
+{
+	struct tickmap_stack *all = r->loader->stacks.all.items;
+
+	r->path.count = 0;
+	for (uint32_t s = stack;
+	     all[s].kind != TICKMAP_STACK_PROCESS && all[s].epoch != epoch;
+	     s = all[s].parent) {
+		uint32_t *step = tickmap_vec_push(&r->path);
+		if (!step)
+			return false;
+		*step = s;
+	}
+	while (r->path.count) {
+		if (!resolve_one(r->loader, r->path.items[--r->path.count],
+				 process, time_ns, epoch))
+			return false;
+	}
+	return true;
+}
+
+/* Thread names as they were when the sample was taken. */
+static bool follow_comm(struct resolving *r, uint64_t time_ns)
+{
+	struct tickmap_loader *loader = r->loader;
+
+	for (; r->side < loader->side.count &&
+	       loader->side.items[r->side].time_ns <= time_ns;
+	     r->side++) {
+		const struct tickmap_side *e = &loader->side.items[r->side];
+		uint64_t *comm, inherited;
+		if (e->kind == TICKMAP_SIDE_COMM) {
+			comm = tickmap_table_put(&r->comm_of_tid, e->tid);
+			if (!comm)
+				return false;
+			*comm = e->comm;
+		} else if (e->kind == TICKMAP_SIDE_FORK && e->tid != e->ptid) {
+			comm = tickmap_table_get(&r->comm_of_tid, e->ptid);
+			inherited = comm ? *comm : 0;
+			comm = tickmap_table_put(&r->comm_of_tid, e->tid);
+			if (!comm)
+				return false;
+			if (e->time_ns || !*comm)
+				*comm = inherited;
+		}
+	}
+	return true;
+}
+
+static uint32_t thread_of(struct resolving *r,
+			  const struct tickmap_raw_sample *raw)
+{
+	struct tickmap_profile *profile = r->loader->profile;
+	const uint64_t *comm = tickmap_table_get(&r->comm_of_tid, raw->tid);
+	struct tickmap_thread thread = { .pid = raw->pid,
+					 .tid = raw->tid,
+					 .comm = comm ? (tickmap_str)*comm
+						      : 0 };
+	uint64_t key = tickmap_mix(((uint64_t)raw->pid << 32 | raw->tid) ^
+				   tickmap_mix(thread.comm));
+	uint64_t *slot;
+
+	while ((slot = tickmap_table_get(&r->thread_index, key))) {
+		const struct tickmap_thread *t = &profile->threads.items[*slot];
+		if (t->pid == thread.pid && t->tid == thread.tid &&
+		    t->comm == thread.comm)
+			return (uint32_t)*slot;
+		key++;
+	}
+	struct tickmap_thread *added = tickmap_vec_push(&profile->threads);
+	slot = added ? tickmap_table_put(&r->thread_index, key) : NULL;
+	if (!slot)
+		return TICKMAP_NONE;
+	*added = thread;
+	*slot = profile->threads.count - 1;
+	return (uint32_t)*slot;
+}
+
+static bool is_in(const uint32_t *list, size_t count, uint32_t value)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i] == value)
+			return true;
+	return !list;
+}
+
+static bool is_wanted(const struct tickmap_profile_options *options,
+		      const struct tickmap_raw_sample *raw)
+{
+	return is_in(options->pids, options->pid_count, raw->pid) &&
+	       is_in(options->tids, options->tid_count, raw->tid) &&
+	       raw->time_ns >= options->from_ns &&
+	       (!options->to_ns || raw->time_ns < options->to_ns);
+}
+
+static void count(struct tickmap_profile *profile,
+		  const struct tickmap_raw_sample *raw,
+		  const struct tickmap_stack *stack)
+{
+	enum {
+		REASONS = sizeof(profile->truncated_by) /
+			  sizeof(*profile->truncated_by)
+	};
+
+	if (raw->truncated) {
+		profile->truncated++;
+		profile->truncated_by[raw->truncated < REASONS ? raw->truncated
+							       : REASONS - 1]++;
+	}
+	if (stack->flags & TICKMAP_STACK_JIT) {
+		profile->jit_samples++;
+		if (!(stack->flags & TICKMAP_STACK_JIT_UNNAMED))
+			profile->jit_resolved++;
+	}
+	profile->early += stack->early;
+	if (stack->early)
+		profile->clock.violations++;
+	profile->cpu_seconds += (double)raw->cpu_ns / 1e9;
+}
+
+static bool resolve_sample(struct resolving *r,
+			   const struct tickmap_raw_sample *raw)
+{
+	struct tickmap_loader *loader = r->loader;
+	struct tickmap_profile *profile = loader->profile;
+
+	if (!is_wanted(loader->options, raw)) {
+		profile->filtered++;
+		return true;
+	}
+	/* Without times everything is as it was in the end. */
+	uint64_t time_ns = loader->timeless ? UINT64_MAX - TICKMAP_SLACK_NS - 1
+					    : raw->time_ns;
+	if (!follow_comm(r, time_ns))
+		return false;
+	uint32_t process =
+		tickmap_profile_process_known(loader, raw->pid, time_ns);
+	struct tickmap_process *p = &loader->processes.items[process];
+	if (!resolve_stack(r, raw->stack, process, time_ns,
+			   epoch_at(r, p, time_ns)))
+		return false;
+	uint32_t thread = thread_of(r, raw);
+	struct tickmap_profile_sample *sample =
+		thread == TICKMAP_NONE ? NULL
+				       : tickmap_vec_push(&profile->samples);
+	if (!sample)
+		return false;
+	const struct tickmap_stack *stack =
+		&loader->stacks.all.items[raw->stack];
+	*sample = (struct tickmap_profile_sample) {
+		.time_ns = raw->time_ns,
+		.avma = raw->avma,
+		.thread = thread,
+		.cpu = raw->cpu,
+		.node = stack->node,
+		.jit = stack->flags & TICKMAP_STACK_JIT,
+		.jit_resolved = (stack->flags & (TICKMAP_STACK_JIT |
+						 TICKMAP_STACK_JIT_UNNAMED)) ==
+				TICKMAP_STACK_JIT,
+		.truncated = raw->truncated,
+	};
+	count(profile, raw, stack);
+	return true;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct tickmap_raw_sample *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static void sort_by_time(struct tickmap_loader *loader)
+{
+	const struct tickmap_raw_sample *raw = loader->raw.items;
+
+	/* One ring's samples are in order; sorting takes as much memory again.
+	 */
+	for (size_t i = 1; i < loader->raw.count; i++) {
+		if (by_time(&raw[i - 1], &raw[i]) > 0) {
+			qsort(loader->raw.items, loader->raw.count,
+			      sizeof(*loader->raw.items), by_time);
+			return;
+		}
+	}
+}
+
+bool tickmap_samples_resolve(struct tickmap_loader *loader)
+{
+	struct resolving r = { .loader = loader };
+	bool good = true;
+
+	sort_by_time(loader);
+	for (size_t i = 0; good && i < loader->raw.count; i++)
+		good = resolve_sample(&r, &loader->raw.items[i]);
+	tickmap_table_free(&r.comm_of_tid);
+	tickmap_table_free(&r.thread_index);
+	tickmap_vec_free(&r.path);
+	return good;
+}

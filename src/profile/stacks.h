@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call chains as recorded, kept as a tree from the root to the leaf: a million
+ * samples share nearly all of their callers, so that each adds an entry or two.
+ */
+#ifndef TICKMAP_PROFILE_STACKS_H
+#define TICKMAP_PROFILE_STACKS_H
+
+#include "base/vec.h"
+
+#include <stdint.h>
+
+enum tickmap_stack_kind {
+	TICKMAP_STACK_PROCESS, /* one a pid, just below the root */
+	TICKMAP_STACK_USER,
+	TICKMAP_STACK_KERNEL,
+};
+
+/* What the frames of this stack, and of all above it, mean for quality. */
+enum {
+	TICKMAP_STACK_JIT = 1,	       /* generated code is in it */
+	TICKMAP_STACK_JIT_UNNAMED = 2, /* and some of it has no name */
+};
+
+struct tickmap_stack {
+	uint64_t avma; /* to look up: a return address minus one */
+	uint32_t parent;
+	/* The node of the profile that it was in `epoch`; 0: never asked. */
+	uint32_t node, epoch;
+	uint16_t early;
+	uint8_t kind;  /* enum tickmap_stack_kind */
+	uint8_t flags; /* TICKMAP_STACK_JIT... */
+};
+
+/* Zeroed means empty. Stack 0 is the root. */
+struct tickmap_stacks {
+	TICKMAP_VEC(struct tickmap_stack) all;
+	uint32_t *index; /* open addressing; 0: free */
+	size_t index_capacity;
+};
+
+/* The stack of `parent` and one more frame; UINT32_MAX: out of memory. */
+uint32_t tickmap_stacks_add(struct tickmap_stacks *stacks, uint32_t parent,
+			    uint64_t avma, enum tickmap_stack_kind kind);
+void tickmap_stacks_free(struct tickmap_stacks *stacks);
+
+#endif
