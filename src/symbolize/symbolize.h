@@ -22,12 +22,12 @@ void tickmap_symbolizer_free(struct tickmap_symbolizer *symbolizer);
 /* Why an address has no name: a result, not a failure. */
 enum tickmap_symbol_reason {
 	TICKMAP_SYMBOL_FOUND,
-	TICKMAP_SYMBOL_FILE_MISSING,   /* gone, or unreadable */
-	TICKMAP_SYMBOL_OTHER_BUILD,    /* its build id is not the recorded one */
-	TICKMAP_SYMBOL_STRIPPED,       /* no .symtab, no debug file */
-	TICKMAP_SYMBOL_NO_FUNCTION,    /* symbols are there, none holds it */
+	TICKMAP_SYMBOL_FILE_MISSING, /* gone, or unreadable */
+	TICKMAP_SYMBOL_OTHER_BUILD,  /* its build id is not the recorded one */
+	TICKMAP_SYMBOL_STRIPPED,     /* no .symtab, no debug file */
+	TICKMAP_SYMBOL_NO_FUNCTION,  /* symbols are there, none holds it */
 	TICKMAP_SYMBOL_NOT_ELF,
-	TICKMAP_SYMBOL_KERNEL_HIDDEN,  /* kptr_restrict, or another boot */
+	TICKMAP_SYMBOL_KERNEL_HIDDEN, /* kptr_restrict, or another boot */
 };
 
 struct tickmap_symbol {
@@ -37,7 +37,7 @@ struct tickmap_symbol {
 	 */
 	tickmap_str name;
 	tickmap_str raw_name; /* as the symbol table has it; 0 if none */
-	uint64_t svma;        /* of the address asked for */
+	uint64_t svma;	      /* of the address asked for */
 	uint64_t start, size; /* of the function, svma; 0 if unknown */
 };
 
@@ -71,12 +71,22 @@ bool tickmap_symbolizer_know(struct tickmap_symbolizer *symbolizer,
 			     const char *path, uint64_t svma, uint64_t size,
 			     const char *raw_name);
 
+/*
+ * Where the file's bytes [file_offset, file_offset + size) lie, for a file that
+ * is gone: known symbols are found by svma. Without it svma is taken to be the
+ * file offset, which is true of most libraries and of few programs.
+ */
+bool tickmap_symbolizer_know_segment(struct tickmap_symbolizer *symbolizer,
+				     const char *path, uint64_t file_offset,
+				     uint64_t size, uint64_t svma);
+
 /* Where /proc/kallsyms may be trusted: the recording is of this very boot. */
 void tickmap_symbolizer_kernel_is_ours(struct tickmap_symbolizer *symbolizer,
 				       bool ours);
 
 /* One hint a DSO for a person, e.g. which debug package to install; NULL when
- * there is nothing to say. Borrowed until the symbolizer is freed. */
+ * there is nothing to say, or nothing was asked of the DSO. Borrowed until the
+ * symbolizer is freed. */
 const char *tickmap_symbolizer_hint(struct tickmap_symbolizer *symbolizer,
 				    uint32_t dso);
 
