@@ -94,6 +94,7 @@ static int announce(const uint8_t *at, const char *name, size_t name_length,
 	code.name_length = name_length;
 	code.file = file;
 	code.unwind = &unwind;
+	code.mapped_size = tickmap_emit_mapped_size(&unwind); /* see arena.c */
 	if (line >= 1) {
 		first.line = (uint32_t)line;
 		code.lines = &first;
