@@ -19,7 +19,6 @@
 #define HELP_VALUE 0x10000
 #define ID_BASE 0x20000
 
-
 /* Words of `text` from `column` on, wrapped and indented to `indent`. */
 static void print_wrapped(FILE *out, const char *text, int column, int indent)
 {
@@ -40,8 +39,8 @@ static void print_wrapped(FILE *out, const char *text, int column, int indent)
 			column = indent;
 			first = true;
 		}
-		column += fprintf(out, "%s%.*s", first ? "" : " ", length,
-				  text);
+		column +=
+			fprintf(out, "%s%.*s", first ? "" : " ", length, text);
 		first = false;
 		text += length;
 		text += strspn(text, " ");
@@ -51,8 +50,8 @@ static void print_wrapped(FILE *out, const char *text, int column, int indent)
 
 static void print_synopsis(FILE *out, const struct tickmap_command *command)
 {
-	int indent = (int)strlen("usage: tickmap  ") +
-		     (int)strlen(command->name);
+	int indent =
+		(int)strlen("usage: tickmap  ") + (int)strlen(command->name);
 	int column = fprintf(out, "usage: tickmap %s", command->name);
 
 	for (size_t i = 0; i <= command->option_count; i++) {
@@ -222,8 +221,8 @@ static int refuse(struct tickmap_args *args, int letter)
 	const char *near = tickmap_args_nearest(typed, names);
 
 	if (candidates > 1)
-		tickmap_args_usage(args,
-				   "--%s could be more than one option", typed);
+		tickmap_args_usage(args, "--%s could be more than one option",
+				   typed);
 	else if (near)
 		tickmap_args_usage(args,
 				   "unknown option --%s; did you mean --%s?",

@@ -19,9 +19,9 @@
 #include <stdint.h>
 
 struct tickmap_option {
-	int id;            /* > 0, one per option of the command */
+	int id;		   /* > 0, one per option of the command */
 	const char *name;  /* long name, without dashes */
-	char letter;       /* short form, or 0 */
+	char letter;	   /* short form, or 0 */
 	const char *value; /* what the value is called in --help; NULL: none */
 	const char *help;  /* one sentence; lines are wrapped */
 	bool repeats;
@@ -52,7 +52,7 @@ struct tickmap_args {
 
 enum {
 	TICKMAP_ARGS_END = 0,
-	TICKMAP_ARGS_HELP = -1,  /* --help was given, and is printed */
+	TICKMAP_ARGS_HELP = -1,	 /* --help was given, and is printed */
 	TICKMAP_ARGS_ERROR = -2, /* a usage error, and it is said */
 };
 

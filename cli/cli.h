@@ -38,7 +38,7 @@ void tickmap_cli_say(const char *format, ...)
  * a terminal; `context` is a struct tickmap_cli_progress. */
 struct tickmap_cli_progress {
 	const char *name; /* NULL: silent */
-	unsigned shown;   /* percent */
+	unsigned shown;	  /* percent */
 };
 void tickmap_cli_progress(void *context, uint64_t done, uint64_t all);
 /* Take the line away again. */

@@ -50,7 +50,8 @@ static const struct tickmap_command command = {
 	.summary = "Writes a recording in a form that other tools open.",
 	.notes = "  folded       one stack a line, for flamegraph.pl, inferno, "
 		 "speedscope\n"
-		 "  html         a flame graph page: one file, no network needed\n"
+		 "  html         a flame graph page: one file, no network "
+		 "needed\n"
 		 "  perf-script  the text of `perf script`, for the Firefox "
 		 "Profiler and others\n\n"
 		 "FILE is a recording of `tickmap record` or any perf.data; "

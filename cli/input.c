@@ -135,9 +135,9 @@ bool tickmap_input_option(struct tickmap_input *input,
 		return false;
 	}
 	if (!good)
-		*ret_exit = tickmap_args_usage(
-			args, "--%s: '%s' is no number",
-			id == INPUT_PID ? "pid" : "tid", args->value);
+		*ret_exit = tickmap_args_usage(args, "--%s: '%s' is no number",
+					       id == INPUT_PID ? "pid" : "tid",
+					       args->value);
 	return good;
 }
 
@@ -148,8 +148,8 @@ int tickmap_input_operands(struct tickmap_input *input,
 		return tickmap_args_usage(args,
 					  "one FILE at a time, please: '%s'",
 					  args->operands[1]);
-	input->file = args->operand_count ? args->operands[0] :
-					    TICKMAP_DEFAULT_FILE;
+	input->file =
+		args->operand_count ? args->operands[0] : TICKMAP_DEFAULT_FILE;
 	return TICKMAP_EXIT_DONE;
 }
 
@@ -189,8 +189,8 @@ static int load_once(const struct tickmap_input *input,
 
 	with.progress = tickmap_cli_progress;
 	with.progress_context = &progress;
-	int status = tickmap_profile_load(input->file, &with, ret_profile,
-					  &err);
+	int status =
+		tickmap_profile_load(input->file, &with, ret_profile, &err);
 	tickmap_cli_progress_end(&progress);
 	if (status >= 0)
 		return TICKMAP_EXIT_DONE;
@@ -198,9 +198,9 @@ static int load_once(const struct tickmap_input *input,
 	if (!err.source[0])
 		tickmap_error_source(&err, input->file);
 	return tickmap_cli_error(&err,
-				 access(input->file, F_OK) != 0 ?
-					 "record first: tickmap record -- CMD" :
-					 NULL);
+				 access(input->file, F_OK) != 0
+					 ? "record first: tickmap record -- CMD"
+					 : NULL);
 }
 
 int tickmap_input_load(const struct tickmap_input *input,
@@ -247,8 +247,9 @@ int tickmap_input_empty(const struct tickmap_input *input,
 		tickmap_cli_say("%s: nothing to show: --pid, --tid and --time "
 				"leave out all %" PRIu64 " samples",
 				file, profile->filtered);
-		fprintf(stderr, "see who was sampled: tickmap report --by "
-				"thread %s\n",
+		fprintf(stderr,
+			"see who was sampled: tickmap report --by "
+			"thread %s\n",
 			file);
 	} else if (profile->other_events) {
 		tickmap_cli_say("%s: nothing to show: all %" PRIu64
@@ -262,12 +263,11 @@ int tickmap_input_empty(const struct tickmap_input *input,
 		fputs("sample more slowly: tickmap record -F 99 -- CMD\n",
 		      stderr);
 	} else {
-		tickmap_cli_say("%s: nothing to show: no samples, so the "
-				"program used next to no CPU time%s",
-				file,
-				profile->finished ?
-					"" :
-					" or the recorder was killed");
+		tickmap_cli_say(
+			"%s: nothing to show: no samples, so the "
+			"program used next to no CPU time%s",
+			file,
+			profile->finished ? "" : " or the recorder was killed");
 		fputs("sample faster: tickmap record -F 5000 -- CMD\n", stderr);
 	}
 	return TICKMAP_EXIT_FINDINGS;

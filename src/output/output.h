@@ -13,12 +13,12 @@
 #include <stdio.h>
 
 struct tickmap_report_options {
-	bool children;           /* show total and the call tree (default on) */
+	bool children;		 /* show total and the call tree (default on) */
 	bool interpreter_frames; /* show what is folded otherwise */
 	bool by_process, by_thread;
-	size_t limit;            /* rows a table; 0: all */
+	size_t limit; /* rows a table; 0: all */
 	bool colour;
-	unsigned width;          /* columns of the terminal; 0: unlimited */
+	unsigned width; /* columns of the terminal; 0: unlimited */
 };
 
 int tickmap_report_text(const struct tickmap_profile *profile,

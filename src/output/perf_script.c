@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The text of `perf script -F comm,pid,tid,cpu,time,event,ip,sym,dso`: what
+ * stackcollapse-perf, speedscope and the Firefox Profiler read. Addresses are
+ * known for leaves; callers have 0, readers go by name.
+ */
+#include "output/names.h"
+#include "output/output.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct script {
+	const struct tickmap_profile *profile;
+	bool interpreter_frames;
+	struct tickmap_text text; /* of one sample */
+	FILE *out;
+};
+
+static void add_string(struct tickmap_text *text,
+		       const struct tickmap_profile *profile, tickmap_str id,
+		       const char *otherwise)
+{
+	size_t length;
+	const char *bytes = tickmap_string(profile->strings, id, &length);
+
+	if (length)
+		tickmap_text_add_clean(text, bytes, length, false);
+	else
+		tickmap_text_add(text, otherwise, strlen(otherwise));
+}
+
+/* Readers take a dso for what stands in the last brackets of a line, up to the
+ * first blank. */
+static void add_dso(struct tickmap_text *text,
+		    const struct tickmap_profile *profile,
+		    const struct tickmap_frame *frame)
+{
+	size_t start = text->bytes.count;
+
+	add_string(text, profile,
+		   frame->dso_path ? frame->dso_path : frame->dso, "[unknown]");
+	for (size_t i = start; i < text->bytes.count; i++)
+		if (strchr(" ()", text->bytes.items[i]))
+			text->bytes.items[i] = '_';
+}
+
+static void add_frame(struct script *s, uint32_t node, uint64_t avma)
+{
+	uint32_t frame = s->profile->nodes.items[node].frame;
+	char address[32];
+	int n = snprintf(address, sizeof(address), "\t%16" PRIx64 " ", avma);
+
+	tickmap_text_add(&s->text, address, (size_t)n);
+	tickmap_text_add_name(&s->text, s->profile, frame, 0);
+	tickmap_text_add(&s->text, " (", 2);
+	add_dso(&s->text, s->profile, &s->profile->frames.items[frame]);
+	tickmap_text_add(&s->text, ")\n", 2);
+}
+
+static void add_sample(struct script *s,
+		       const struct tickmap_profile_sample *sample)
+{
+	const struct tickmap_profile *profile = s->profile;
+	const struct tickmap_thread *thread =
+		&profile->threads.items[sample->thread];
+	char head[128];
+	int n = snprintf(head, sizeof(head),
+			 " %" PRIu32 "/%" PRIu32 " [%03" PRIu32 "] %" PRIu64
+			 ".%06" PRIu64 ": ",
+			 thread->pid, thread->tid, sample->cpu,
+			 sample->time_ns / 1000000000,
+			 sample->time_ns / 1000 % 1000000);
+	uint64_t avma = sample->avma;
+
+	add_string(&s->text, profile, thread->comm, "[unknown]");
+	tickmap_text_add(&s->text, head, (size_t)n);
+	add_string(&s->text, profile, profile->event, "samples");
+	tickmap_text_add(&s->text, ":\n", 2);
+	for (uint32_t node = sample->node; node;
+	     node = profile->nodes.items[node].parent) {
+		if (s->interpreter_frames ||
+		    !tickmap_frame_is_folded(profile, node))
+			add_frame(s, node, avma);
+		avma = 0;
+	}
+	tickmap_text_add(&s->text, "\n", 1);
+}
+
+int tickmap_export_perf_script(const struct tickmap_profile *profile,
+			       const struct tickmap_export_options *options,
+			       FILE *out)
+{
+	struct script s = {
+		.profile = profile,
+		.interpreter_frames = options->interpreter_frames,
+	};
+
+	for (size_t i = 0; i < profile->samples.count && !s.text.failed; i++) {
+		s.text.bytes.count = 0;
+		add_sample(&s, &profile->samples.items[i]);
+		fwrite(s.text.bytes.items, 1, s.text.bytes.count, out);
+	}
+	tickmap_vec_free(&s.text.bytes);
+	if (s.text.failed)
+		return TICKMAP_E_NOMEM;
+	return ferror(out) ? TICKMAP_E_OS : TICKMAP_OK;
+}
