@@ -462,6 +462,11 @@ void tickmap_sampler_close(struct tickmap_sampler *s)
 	free(s);
 }
 
+void tickmap_sampler_release_rings(struct tickmap_sampler *s)
+{
+	close_events(s);
+}
+
 /* ---- Running ---- */
 
 static int all_events(struct tickmap_sampler *s, unsigned long request)
