@@ -30,8 +30,8 @@ static bool add_code(struct functions *functions, uint64_t start, uint64_t size)
 	return true;
 }
 
-bool tickmap_functions_code(struct functions *functions,
-			    struct tickmap_elf *elf)
+bool tickmap_elf_functions_code(struct functions *functions,
+				struct tickmap_elf *elf)
 {
 	const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
 
@@ -84,8 +84,8 @@ static const struct code_range *code_at(const struct functions *functions,
 
 /* ---- Candidates ---- */
 
-bool tickmap_functions_add(struct functions *functions,
-			   const struct candidate *candidate)
+bool tickmap_elf_functions_add(struct functions *functions,
+			       const struct candidate *candidate)
 {
 	const struct code_range *range = code_at(functions, candidate->svma);
 	struct candidate *new;
@@ -140,7 +140,7 @@ static int by_place(const void *a, const void *b)
 	return by_name(x, y);
 }
 
-void tickmap_functions_sort(struct functions *functions)
+void tickmap_elf_functions_sort(struct functions *functions)
 {
 	if (functions->candidates.count)
 		qsort(functions->candidates.items, functions->candidates.count,
@@ -149,7 +149,7 @@ void tickmap_functions_sort(struct functions *functions)
 }
 
 const struct candidate *
-tickmap_functions_named(const struct functions *functions, uint64_t svma)
+tickmap_elf_functions_named(const struct functions *functions, uint64_t svma)
 {
 	const struct candidate *items = functions->candidates.items;
 	size_t low = 0, high = functions->sorted;
@@ -167,7 +167,7 @@ tickmap_functions_named(const struct functions *functions, uint64_t svma)
 		       : NULL;
 }
 
-void tickmap_functions_free(struct functions *functions)
+void tickmap_elf_functions_free(struct functions *functions)
 {
 	tickmap_vec_free(&functions->code);
 	tickmap_vec_free(&functions->candidates);
@@ -335,10 +335,10 @@ static bool cut_pieces(struct tickmap_symbols *symbols)
 	return ok;
 }
 
-bool tickmap_functions_choose(struct functions *functions,
-			      struct tickmap_symbols *symbols)
+bool tickmap_elf_functions_choose(struct functions *functions,
+				  struct tickmap_symbols *symbols)
 {
-	tickmap_functions_sort(functions);
+	tickmap_elf_functions_sort(functions);
 	keep_functions(functions, symbols->stripped);
 	return copy_names(functions, symbols) && cut_pieces(symbols);
 }

@@ -47,24 +47,24 @@ struct tickmap_symbols {
 };
 
 /* Learns where elf has code. False, here and below: out of memory. */
-bool tickmap_functions_code(struct functions *functions,
-			    struct tickmap_elf *elf);
+bool tickmap_elf_functions_code(struct functions *functions,
+				struct tickmap_elf *elf);
 
 /* One more candidate; dropped where it is not in code. */
-bool tickmap_functions_add(struct functions *functions,
-			   const struct candidate *candidate);
+bool tickmap_elf_functions_add(struct functions *functions,
+			       const struct candidate *candidate);
 
-void tickmap_functions_sort(struct functions *functions);
+void tickmap_elf_functions_sort(struct functions *functions);
 
 /* The best-named candidate at svma among those sorted last, or NULL. Valid
  * until the next one is added. */
 const struct candidate *
-tickmap_functions_named(const struct functions *functions, uint64_t svma);
+tickmap_elf_functions_named(const struct functions *functions, uint64_t svma);
 
 /* Fills `symbols`, whose `stripped` is already set. */
-bool tickmap_functions_choose(struct functions *functions,
-			      struct tickmap_symbols *symbols);
+bool tickmap_elf_functions_choose(struct functions *functions,
+				  struct tickmap_symbols *symbols);
 
-void tickmap_functions_free(struct functions *functions);
+void tickmap_elf_functions_free(struct functions *functions);
 
 #endif

@@ -106,7 +106,7 @@ static bool add_entry(struct load *load, const struct tickmap_elf *elf,
 		c.rank = rank_of(e->info);
 	}
 	/* The rest still ends a function that has no size. */
-	return tickmap_functions_add(&load->functions, &c);
+	return tickmap_elf_functions_add(&load->functions, &c);
 }
 
 static bool read_table(struct load *load, struct tickmap_elf *elf,
@@ -155,8 +155,8 @@ static bool add_plt_entry(void *context, uint64_t svma, uint64_t size,
 	/* An indirect function's slot knows only its resolver's address. */
 	if (name) {
 		length = strlen(name);
-	} else if ((known = tickmap_functions_named(&load->functions,
-						    target))) {
+	} else if ((known = tickmap_elf_functions_named(&load->functions,
+							target))) {
 		name = known->name;
 		length = known->name_length;
 	} else {
@@ -179,7 +179,7 @@ static bool add_plt_entry(void *context, uint64_t svma, uint64_t size,
 			       .name_length =
 				       (uint32_t)(length + strlen("@plt")),
 			       .rank = 3 };
-	return tickmap_functions_add(&load->functions, &c);
+	return tickmap_elf_functions_add(&load->functions, &c);
 }
 
 /* ---- The whole ---- */
@@ -189,7 +189,7 @@ static bool gather(struct load *load, struct tickmap_elf *elf, const char *path,
 {
 	bool found, ignored;
 
-	if (!tickmap_functions_code(&load->functions, elf) ||
+	if (!tickmap_elf_functions_code(&load->functions, elf) ||
 	    !read_table(load, elf, SHT_SYMTAB, &found))
 		return false;
 	if (!found && path) {
@@ -202,7 +202,7 @@ static bool gather(struct load *load, struct tickmap_elf *elf, const char *path,
 	*ret_stripped = !found;
 	if (!read_table(load, elf, SHT_DYNSYM, &ignored))
 		return false;
-	tickmap_functions_sort(&load->functions);
+	tickmap_elf_functions_sort(&load->functions);
 	return tickmap_plt_entries(elf, add_plt_entry, load);
 }
 
@@ -215,9 +215,9 @@ int tickmap_symbols_load(struct tickmap_elf *elf, const char *path,
 	struct tickmap_symbols *symbols = calloc(1, sizeof(*symbols));
 	bool ok = symbols &&
 		  gather(&load, elf, path, sysroot, &symbols->stripped) &&
-		  tickmap_functions_choose(&load.functions, symbols);
+		  tickmap_elf_functions_choose(&load.functions, symbols);
 
-	tickmap_functions_free(&load.functions);
+	tickmap_elf_functions_free(&load.functions);
 	for (size_t i = 0; i < load.names_count; i++)
 		tickmap_elf_piece_free(&load.names[i]);
 	tickmap_arena_free(&load.made);
