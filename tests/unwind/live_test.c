@@ -247,7 +247,7 @@ static struct {
 	uint64_t stack_end;
 	void *tail[SELF_FRAMES]; /* callers of the stepping function */
 	size_t tail_count;
-	size_t steps, wrong, uncomplete;
+	size_t steps, compared, wrong;
 	uint64_t first_wrong;
 } stepping;
 
@@ -293,6 +293,7 @@ static bool step_is_right(void)
 	if (!want ||
 	    want[want_count - 1] != stepping.tail[stepping.tail_count - 1])
 		return true;
+	stepping.compared++;
 	return want_count == count &&
 	       !memcmp(ips, want, count * sizeof(ips[0]));
 }
@@ -365,8 +366,10 @@ static void every_instruction_is_a_leaf_with_the_right_callers(void **state)
 		print_message("skipped: this machine does not single-step\n");
 		skip();
 	}
-	print_message("%zu instructions, %zu wrong (first at %#" PRIx64 ")\n",
-		      stepping.steps, stepping.wrong, stepping.first_wrong);
+	print_message("%zu instructions, %zu wrong (first at %#" PRIx64
+		      "), %zu compared frame by frame\n",
+		      stepping.steps, stepping.wrong, stepping.first_wrong,
+		      stepping.compared);
 	assert_true(stepping.steps > 5000);
 	assert_int_equal(stepping.wrong, 0);
 #endif

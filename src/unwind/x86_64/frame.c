@@ -35,11 +35,14 @@ static bool compact_plt(const uint8_t *code, size_t size, uint64_t pc,
 		   sizeof(want) - LIMIT_AT - 1))
 		return false;
 	unsigned limit = (unsigned)code[LIMIT_AT] - OP_LIT0;
-	if (limit > 15)
+	/* `pc` may be one less than rip: only where that makes no difference,
+	 * which is so for every instruction of an entry. */
+	bool pushed = (pc & 15) >= limit;
+	if (limit > 15 || pushed != (((pc + 1) & 15) >= limit))
 		return false;
 	frame->form = TICKMAP_FORM_REGISTER;
 	frame->cfa_register = TICKMAP_RSP;
-	frame->cfa_offset = (pc & 15) >= limit ? 2 * WORD : WORD;
+	frame->cfa_offset = pushed ? 2 * WORD : WORD;
 	return true;
 }
 

@@ -147,14 +147,14 @@ enum tickmap_step tickmap_x86_64_general(const struct tickmap_cfi *cfi,
 	enum tickmap_step step = find_cfa(&frame, rule);
 	if (step != TICKMAP_STEP_OK)
 		return step;
-	for (unsigned reg = 0; reg < TICKMAP_REGS; reg++) {
-		step = find_register(&frame, rule, reg, &next);
-		if (step != TICKMAP_STEP_OK)
-			return step;
-	}
+	for (unsigned reg = 0; reg < TICKMAP_RIP; reg++)
+		find_register(&frame, rule, reg, &next);
 	if (!tickmap_state_knows(&next, TICKMAP_RSP) ||
 	    !makes_progress(rule, state, &next))
 		return TICKMAP_STEP_BAD_STACK;
+	step = find_register(&frame, rule, TICKMAP_RIP, &next);
+	if (step != TICKMAP_STEP_OK)
+		return step;
 	*state = next;
 	return TICKMAP_STEP_OK;
 }
