@@ -116,6 +116,34 @@ tickmap_segments_find(const struct tickmap_segments *segments, uint64_t address)
 	return last_of(found) >= address ? found : NULL;
 }
 
+const struct tickmap_segment *
+tickmap_segments_next(const struct tickmap_segments *segments, uint64_t address)
+{
+	const struct tickmap_segment *found =
+		tickmap_segments_find(segments, address);
+	size_t r = runs_up_to(segments, address);
+	if (found)
+		return found;
+	if (r) {
+		const struct run *run = segments->runs.items[r - 1].run;
+		unsigned i = items_up_to(run, address);
+		if (i < run->count)
+			return &run->items[i];
+	}
+	return r < segments->runs.count ? &segments->runs.items[r].run->items[0]
+					: NULL;
+}
+
+void tickmap_segments_each(const struct tickmap_segments *segments,
+			   tickmap_segment_cut each, void *context)
+{
+	for (size_t r = 0; r < segments->runs.count; r++) {
+		const struct run *run = segments->runs.items[r].run;
+		for (unsigned i = 0; i < run->count; i++)
+			each(context, &run->items[i]);
+	}
+}
+
 size_t tickmap_segments_count(const struct tickmap_segments *segments)
 {
 	return segments->count;

@@ -24,12 +24,13 @@ void tickmap_segments_free(struct tickmap_segments *segments);
 struct tickmap_segments *
 tickmap_segments_clone(const struct tickmap_segments *segments);
 
-/* Called with every part that loses its owner. May be NULL. */
+/* Called with every part that loses its owner, even to an equal one. It must
+ * not touch the segments. May be NULL. */
 typedef void (*tickmap_segment_cut)(void *context,
 				    const struct tickmap_segment *part);
 
 /* [start, start + size) now belongs to owner. False: out of memory (nothing
- * changed) . size 0 changes nothing. O(log n) plus the parts cut. */
+ * changed). Size 0 changes nothing. O(log n) plus the parts cut. */
 bool tickmap_segments_set(struct tickmap_segments *segments, uint64_t start,
 			  uint64_t size, uint64_t owner,
 			  tickmap_segment_cut cut, void *context);
@@ -41,6 +42,15 @@ bool tickmap_segments_clear(struct tickmap_segments *segments, uint64_t start,
 const struct tickmap_segment *
 tickmap_segments_find(const struct tickmap_segments *segments,
 		      uint64_t address);
+
+/* The same, or else the next one above the address. */
+const struct tickmap_segment *
+tickmap_segments_next(const struct tickmap_segments *segments,
+		      uint64_t address);
+
+/* Every segment, lowest first. */
+void tickmap_segments_each(const struct tickmap_segments *segments,
+			   tickmap_segment_cut each, void *context);
 
 size_t tickmap_segments_count(const struct tickmap_segments *segments);
 

@@ -19,8 +19,10 @@
 
 #define TICKMAP_NO_OWNER UINT64_MAX
 
-/* Layers: code wins over a file mapping only if it came later (see the rule);
- * anonymous mappings are looked up apart and only when nothing else is there.
+/*
+ * Layers. A file mapping ends code and anonymous memory that it overlaps; code
+ * that came later, on top of a file mapping, wins over it. Anonymous memory
+ * ends a file mapping, never code, and answers only when nothing else does.
  */
 enum tickmap_layer {
 	TICKMAP_LAYER_CODE,
@@ -37,8 +39,9 @@ void tickmap_timeline_free(struct tickmap_timeline *timeline);
 bool tickmap_timeline_load(struct tickmap_timeline *timeline,
 			   enum tickmap_layer layer, uint64_t when,
 			   uint64_t avma, uint64_t size, uint64_t owner);
-/* The code of `size` bytes at old_avma now is at avma (its owner the same). If
- * nothing is known at old_avma, `owner` (or none) owns the new range. */
+/* The code of `size` bytes at old_avma now is at avma (its owner the same);
+ * what it still owned of the old range is free then. If nothing is known at
+ * old_avma, `owner` (or none) owns the new range. */
 bool tickmap_timeline_move(struct tickmap_timeline *timeline, uint64_t when,
 			   uint64_t old_avma, uint64_t avma, uint64_t size,
 			   uint64_t owner);
@@ -58,9 +61,9 @@ bool tickmap_timeline_seal(struct tickmap_timeline *timeline);
 struct tickmap_owner {
 	uint64_t owner; /* TICKMAP_NO_OWNER: nobody */
 	enum tickmap_layer layer;
-	uint64_t start;  /* where the owner's range began before cuts */
-	uint64_t since;  /* when it was loaded */
-	bool early;      /* found only thanks to the slack */
+	uint64_t start; /* where the owner's range began before cuts */
+	uint64_t since; /* when it was loaded */
+	bool early;	/* found only thanks to the slack */
 };
 
 /*
@@ -73,7 +76,7 @@ tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
 		      uint64_t avma, uint64_t slack_ns);
 
 /* Would some code own this address at another time? For reasons: <0 only
- * before `when`, >0 only after, 0 never. */
+ * before `when`, >0 only after, 0 never; both: the nearer one. */
 int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
 			      uint64_t when, uint64_t avma);
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rectangles of addresses × time that do not overlap, each with a number, and
+ * which of them holds a point: a segment tree over the addresses, with the
+ * rectangles of a node in the order of time. Rectangles of one node cover the
+ * same addresses, so their times are disjoint, and two binary searches a level
+ * answer every question.
+ */
+#ifndef TICKMAP_TIMELINE_HISTORY_H
+#define TICKMAP_TIMELINE_HISTORY_H
+
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tickmap_span {
+	uint64_t first, last;  /* addresses, both included */
+	uint64_t since, until; /* until UINT64_MAX: for ever */
+	uint32_t number;
+};
+
+/* Zeroed means empty. */
+struct tickmap_history {
+	TICKMAP_VEC(struct tickmap_span) spans;
+	TICKMAP_VEC(uint64_t) bounds; /* where elementary ranges begin */
+	uint32_t leaves;	      /* of the tree: a power of two */
+	uint32_t *nodes;	      /* where a node's list begins */
+	uint64_t *since;	      /* of the lists' spans */
+	uint32_t *list;		      /* spans */
+};
+
+void tickmap_history_free(struct tickmap_history *history);
+
+/* False: out of memory. A span without time is left out. */
+bool tickmap_history_add(struct tickmap_history *history,
+			 struct tickmap_span span);
+
+/* After the last add, before the first question. */
+bool tickmap_history_build(struct tickmap_history *history);
+
+/* The span that holds the point; NULL: none. */
+const struct tickmap_span *
+tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
+		   uint64_t when);
+
+/* The last span at this address that ended at or before that time, and the
+ * first that began after it. */
+const struct tickmap_span *
+tickmap_history_before(const struct tickmap_history *history, uint64_t avma,
+		       uint64_t when);
+const struct tickmap_span *
+tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
+		      uint64_t when);
+
+/* The last address for which everything is as it is at `avma`. */
+uint64_t tickmap_history_reach(const struct tickmap_history *history,
+			       uint64_t avma);
+
+#endif

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sealing sweeps the events in the order of time over one set of segments a
+ * layer; each part that loses its owner becomes a finished rectangle of the
+ * layer's history. Questions only go to the histories.
+ *
+ * A forked child does not copy its parent's state: what it has not touched
+ * itself is asked from the parent at the time of the fork. So that it can tell
+ * "never touched" from "freed", a forked timeline keeps what was freed as
+ * holes.
+ */
+#include "timeline/timeline.h"
+
+#include "timeline/history.h"
+#include "timeline/segments.h"
+
+#include <string.h>
+
+enum { LAYERS = 3 };
+
+enum kind { LOAD, MOVE, EXEC, FORK };
+
+struct event {
+	uint64_t when;
+	uint64_t avma, size, old_avma, owner;
+	uint32_t order;
+	enum kind kind;
+	enum tickmap_layer layer;
+};
+
+/* One placing of an owner, or a hole. */
+struct generation {
+	uint64_t owner;
+	uint64_t start, last; /* of the whole, before cuts */
+	uint64_t since;	      /* when it was loaded */
+	uint64_t placed;      /* when it came here: later, if moved */
+	bool hole;
+};
+
+struct layer {
+	struct tickmap_segments *now; /* owner: a generation */
+	struct tickmap_history owned, holes;
+};
+
+struct tickmap_timeline {
+	TICKMAP_VEC(struct event) events;
+	TICKMAP_VEC(struct generation) generations;
+	struct layer layers[LAYERS];
+	struct tickmap_timeline *parent; /* borrowed */
+	uint64_t fork_when;
+	uint64_t exec_when; /* first exec after the fork */
+	bool has_exec;
+	bool is_parent;
+	/* While sealing. */
+	bool inherits; /* from the parent, at this time */
+	bool failed;
+};
+
+struct tickmap_timeline *tickmap_timeline_new(void)
+{
+	return calloc(1, sizeof(struct tickmap_timeline));
+}
+
+static void drop_index(struct tickmap_timeline *timeline)
+{
+	for (int i = 0; i < LAYERS; i++) {
+		struct layer *layer = &timeline->layers[i];
+		tickmap_segments_free(layer->now);
+		layer->now = NULL;
+		tickmap_history_free(&layer->owned);
+		tickmap_history_free(&layer->holes);
+	}
+	timeline->generations.count = 0;
+}
+
+void tickmap_timeline_free(struct tickmap_timeline *timeline)
+{
+	if (!timeline)
+		return;
+	drop_index(timeline);
+	tickmap_vec_free(&timeline->generations);
+	tickmap_vec_free(&timeline->events);
+	free(timeline);
+}
+
+static bool add_event(struct tickmap_timeline *timeline, struct event event)
+{
+	struct event *place;
+
+	if (timeline->events.count >= UINT32_MAX)
+		return false;
+	event.order = (uint32_t)timeline->events.count;
+	place = tickmap_vec_push(&timeline->events);
+	if (place)
+		*place = event;
+	return place != NULL;
+}
+
+bool tickmap_timeline_load(struct tickmap_timeline *timeline,
+			   enum tickmap_layer layer, uint64_t when,
+			   uint64_t avma, uint64_t size, uint64_t owner)
+{
+	return add_event(timeline, (struct event) { .kind = LOAD,
+						    .layer = layer,
+						    .when = when,
+						    .avma = avma,
+						    .size = size,
+						    .owner = owner });
+}
+
+bool tickmap_timeline_move(struct tickmap_timeline *timeline, uint64_t when,
+			   uint64_t old_avma, uint64_t avma, uint64_t size,
+			   uint64_t owner)
+{
+	return add_event(timeline, (struct event) { .kind = MOVE,
+						    .when = when,
+						    .old_avma = old_avma,
+						    .avma = avma,
+						    .size = size,
+						    .owner = owner });
+}
+
+bool tickmap_timeline_exec(struct tickmap_timeline *timeline, uint64_t when)
+{
+	return add_event(timeline,
+			 (struct event) { .kind = EXEC, .when = when });
+}
+
+bool tickmap_timeline_fork(struct tickmap_timeline *timeline, uint64_t when,
+			   struct tickmap_timeline *parent)
+{
+	/* Process ids are used again: nobody is its own ancestor. */
+	if (timeline->is_parent)
+		for (struct tickmap_timeline *t = parent; t; t = t->parent)
+			if (t == timeline)
+				return true;
+	if (timeline == parent || timeline->parent)
+		return true;
+	if (!add_event(timeline, (struct event) { .kind = FORK, .when = when }))
+		return false;
+	parent->is_parent = true;
+	timeline->parent = parent;
+	timeline->fork_when = when;
+	return true;
+}
+
+/* --- who owns: in this timeline and its ancestors --- */
+
+static const struct generation *
+generation_of(const struct tickmap_timeline *timeline,
+	      const struct tickmap_span *span)
+{
+	return &timeline->generations.items[span->number];
+}
+
+/*
+ * The owner in the layer, or NULL. `reach`: lowered to the last address for
+ * which the answer holds; may be NULL.
+ */
+static const struct generation *look_up(const struct tickmap_timeline *timeline,
+					enum tickmap_layer l, uint64_t when,
+					uint64_t avma, uint64_t *reach)
+{
+	for (;;) {
+		const struct layer *layer = &timeline->layers[l];
+		const struct tickmap_span *span =
+			tickmap_history_at(&layer->owned, avma, when);
+		if (reach) {
+			uint64_t owned =
+				tickmap_history_reach(&layer->owned, avma);
+			uint64_t holes =
+				tickmap_history_reach(&layer->holes, avma);
+			if (owned < *reach)
+				*reach = owned;
+			if (holes < *reach)
+				*reach = holes;
+		}
+		if (span)
+			return generation_of(timeline, span);
+		if (!timeline->parent || when < timeline->fork_when ||
+		    (timeline->has_exec && when >= timeline->exec_when) ||
+		    tickmap_history_at(&layer->holes, avma, when))
+			return NULL;
+		when = timeline->fork_when;
+		timeline = timeline->parent;
+	}
+}
+
+/* --- sealing --- */
+
+struct cut {
+	struct tickmap_timeline *timeline;
+	struct layer *layer;
+	uint64_t until;
+};
+
+static void finish(void *context, const struct tickmap_segment *part)
+{
+	const struct cut *cut = context;
+	const struct generation *generation =
+		&cut->timeline->generations.items[part->owner];
+	struct tickmap_span span = { .first = part->start,
+				     .last = part->end - 1,
+				     .since = generation->placed,
+				     .until = cut->until,
+				     .number = (uint32_t)part->owner };
+
+	if (!tickmap_history_add(generation->hole ? &cut->layer->holes
+						  : &cut->layer->owned,
+				 span))
+		cut->timeline->failed = true;
+}
+
+static void take(struct tickmap_timeline *timeline, enum tickmap_layer l,
+		 uint64_t when, uint64_t size, struct generation generation)
+{
+	struct layer *layer = &timeline->layers[l];
+	struct cut cut = { .timeline = timeline,
+			   .layer = layer,
+			   .until = when };
+	struct generation *place = tickmap_vec_push(&timeline->generations);
+
+	if (!place) {
+		timeline->failed = true;
+		return;
+	}
+	generation.last = size - 1 > UINT64_MAX - generation.start
+				  ? UINT64_MAX
+				  : generation.start + size - 1;
+	generation.placed = when;
+	*place = generation;
+	if (!tickmap_segments_set(layer->now, generation.start, size,
+				  timeline->generations.count - 1, finish,
+				  &cut))
+		timeline->failed = true;
+}
+
+static void release(struct tickmap_timeline *timeline, enum tickmap_layer l,
+		    uint64_t when, uint64_t avma, uint64_t size)
+{
+	struct layer *layer = &timeline->layers[l];
+	struct cut cut = { .timeline = timeline,
+			   .layer = layer,
+			   .until = when };
+
+	if (timeline->inherits)
+		take(timeline, l, when, size,
+		     (struct generation) { .start = avma, .hole = true });
+	else if (!tickmap_segments_clear(layer->now, avma, size, finish, &cut))
+		timeline->failed = true;
+}
+
+/* Ends everything; `until` UINT64_MAX: nothing ends it. */
+static void finish_all(struct tickmap_timeline *timeline, uint64_t until)
+{
+	for (int i = 0; i < LAYERS; i++) {
+		struct layer *layer = &timeline->layers[i];
+		struct cut cut = { .timeline = timeline,
+				   .layer = layer,
+				   .until = until };
+		tickmap_segments_each(layer->now, finish, &cut);
+		tickmap_segments_free(layer->now);
+		layer->now = tickmap_segments_new();
+		if (!layer->now)
+			timeline->failed = true;
+	}
+}
+
+static void apply_load(struct tickmap_timeline *timeline,
+		       const struct event *event)
+{
+	if (!event->size)
+		return;
+	take(timeline, event->layer, event->when, event->size,
+	     (struct generation) { .owner = event->owner,
+				   .start = event->avma,
+				   .since = event->when });
+	/* Anonymous memory takes the place of a file, but not of code: code
+	 * lives in it. A file takes the place of both. */
+	if (event->layer == TICKMAP_LAYER_CODE)
+		return;
+	if (event->layer == TICKMAP_LAYER_ANON) {
+		release(timeline, TICKMAP_LAYER_FILE, event->when, event->avma,
+			event->size);
+		return;
+	}
+	release(timeline, TICKMAP_LAYER_CODE, event->when, event->avma,
+		event->size);
+	release(timeline, TICKMAP_LAYER_ANON, event->when, event->avma,
+		event->size);
+}
+
+/* The code at the address while sealing, as look_up says it afterwards. */
+static const struct generation *code_now(struct tickmap_timeline *timeline,
+					 uint64_t avma, uint64_t *reach)
+{
+	const struct tickmap_segment *segment = tickmap_segments_next(
+		timeline->layers[TICKMAP_LAYER_CODE].now, avma);
+	const struct generation *generation;
+
+	if (segment && segment->start <= avma) {
+		generation = &timeline->generations.items[segment->owner];
+		if (segment->end - 1 < *reach)
+			*reach = segment->end - 1;
+		return generation->hole ? NULL : generation;
+	}
+	if (segment && segment->start - 1 < *reach)
+		*reach = segment->start - 1;
+	return timeline->inherits
+		       ? look_up(timeline->parent, TICKMAP_LAYER_CODE,
+				 timeline->fork_when, avma, reach)
+		       : NULL;
+}
+
+/*
+ * Frees what `moved` (a copy: the generations grow) still owns of [first,
+ * last]. All such addresses lie in its own range, so that however large a
+ * range a damaged record names, the work stays that of the parts cut before.
+ */
+static void release_old(struct tickmap_timeline *timeline, uint64_t when,
+			const struct generation *moved, uint64_t first,
+			uint64_t last)
+{
+	if (last > moved->last)
+		last = moved->last;
+	for (;;) {
+		uint64_t reach = last;
+		const struct generation *there =
+			code_now(timeline, first, &reach);
+		if (there && there->start == moved->start &&
+		    there->owner == moved->owner &&
+		    there->placed == moved->placed)
+			release(timeline, TICKMAP_LAYER_CODE, when, first,
+				reach - first + 1);
+		if (reach >= last)
+			return;
+		first = reach + 1;
+	}
+}
+
+static void apply_move(struct tickmap_timeline *timeline,
+		       const struct event *event)
+{
+	uint64_t reach = UINT64_MAX, last = event->old_avma + event->size - 1;
+	const struct generation *there;
+	struct generation moved;
+
+	if (!event->size)
+		return;
+	there = code_now(timeline, event->old_avma, &reach);
+	if (!there) {
+		if (event->owner == TICKMAP_NO_OWNER)
+			release(timeline, TICKMAP_LAYER_CODE, event->when,
+				event->avma, event->size);
+		else
+			take(timeline, TICKMAP_LAYER_CODE, event->when,
+			     event->size,
+			     (struct generation) { .owner = event->owner,
+						   .start = event->avma,
+						   .since = event->when });
+		return;
+	}
+	moved = *there;
+	release_old(timeline, event->when, &moved, event->old_avma,
+		    last < event->old_avma ? UINT64_MAX : last);
+	moved.start = event->avma;
+	take(timeline, TICKMAP_LAYER_CODE, event->when, event->size, moved);
+}
+
+static void apply(struct tickmap_timeline *timeline, const struct event *event)
+{
+	switch (event->kind) {
+	case LOAD:
+		apply_load(timeline, event);
+		break;
+	case MOVE:
+		apply_move(timeline, event);
+		break;
+	case EXEC:
+		finish_all(timeline, event->when);
+		if (timeline->inherits) {
+			timeline->has_exec = true;
+			timeline->exec_when = event->when;
+		}
+		timeline->inherits = false;
+		break;
+	case FORK:
+		finish_all(timeline, event->when);
+		timeline->inherits = true;
+		break;
+	}
+}
+
+static int compare_events(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->when != y->when)
+		return x->when < y->when ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+static bool is_sorted(const struct tickmap_timeline *timeline)
+{
+	for (size_t i = 1; i < timeline->events.count; i++)
+		if (compare_events(&timeline->events.items[i - 1],
+				   &timeline->events.items[i]) > 0)
+			return false;
+	return true;
+}
+
+bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
+{
+	drop_index(timeline);
+	timeline->failed = timeline->inherits = timeline->has_exec = false;
+	if (!is_sorted(timeline))
+		qsort(timeline->events.items, timeline->events.count,
+		      sizeof(struct event), compare_events);
+	for (int i = 0; i < LAYERS; i++)
+		if (!(timeline->layers[i].now = tickmap_segments_new()))
+			return false;
+	for (size_t i = 0; i < timeline->events.count && !timeline->failed; i++)
+		apply(timeline, &timeline->events.items[i]);
+	if (timeline->failed)
+		return false;
+	finish_all(timeline, UINT64_MAX);
+	for (int i = 0; i < LAYERS && !timeline->failed; i++) {
+		struct layer *layer = &timeline->layers[i];
+		tickmap_segments_free(layer->now);
+		layer->now = NULL;
+		timeline->failed = !tickmap_history_build(&layer->owned) ||
+				   !tickmap_history_build(&layer->holes);
+	}
+	return !timeline->failed;
+}
+
+/* --- questions --- */
+
+struct tickmap_owner
+tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
+		      uint64_t avma, uint64_t slack_ns)
+{
+	static const enum tickmap_layer order[] = { TICKMAP_LAYER_CODE,
+						    TICKMAP_LAYER_FILE };
+	struct tickmap_owner owner = { .owner = TICKMAP_NO_OWNER };
+	const struct generation *found = NULL;
+	const struct tickmap_span *next = NULL;
+
+	for (int i = 0; i < 2 && !found; i++) {
+		owner.layer = order[i];
+		found = look_up(timeline, order[i], when, avma, NULL);
+	}
+	if (!found && slack_ns)
+		next = tickmap_history_after(
+			&timeline->layers[TICKMAP_LAYER_CODE].owned, avma,
+			when);
+	if (next && next->since - when <= slack_ns) {
+		owner.layer = TICKMAP_LAYER_CODE;
+		owner.early = true;
+		found = generation_of(timeline, next);
+	}
+	if (!found) {
+		owner.layer = TICKMAP_LAYER_ANON;
+		found = look_up(timeline, TICKMAP_LAYER_ANON, when, avma, NULL);
+	}
+	if (found) {
+		owner.owner = found->owner;
+		owner.start = found->start;
+		owner.since = found->since;
+	}
+	return owner;
+}
+
+/* When code last ended here, as far as that is known: an inherited owner lived
+ * at least until the fork. False: there was none. */
+static bool ended_before(const struct tickmap_timeline *timeline, uint64_t when,
+			 uint64_t avma, uint64_t *ret_when)
+{
+	const struct tickmap_timeline *t = timeline;
+	const struct tickmap_span *span = tickmap_history_before(
+		&t->layers[TICKMAP_LAYER_CODE].owned, avma, when);
+
+	if (span)
+		when = span->until;
+	for (; !span && t->parent && when >= t->fork_when; t = t->parent) {
+		const struct tickmap_history *code =
+			&t->parent->layers[TICKMAP_LAYER_CODE].owned;
+		when = t->fork_when;
+		span = tickmap_history_at(code, avma, when);
+		if (span)
+			break;
+		span = tickmap_history_before(code, avma, when);
+		if (span)
+			when = span->until;
+	}
+	*ret_when = when;
+	return span != NULL;
+}
+
+int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
+			      uint64_t when, uint64_t avma)
+{
+	const struct tickmap_span *after = tickmap_history_after(
+		&timeline->layers[TICKMAP_LAYER_CODE].owned, avma, when);
+	uint64_t ended;
+
+	if (!ended_before(timeline, when, avma, &ended))
+		return after ? 1 : 0;
+	return after && after->since - when < when - ended ? 1 : -1;
+}
