@@ -25,7 +25,8 @@ static PyObject *probe(PyThreadState *tstate, tickmap_frame *frame,
 			found.code = i;
 		if (object == probing.function && found.function < 0)
 			found.function = i;
-		if (object == probing.first && i + 1 < PROBED_WORDS &&
+		if (object == probing.first && found.arguments < 0 &&
+		    i + 1 < PROBED_WORDS &&
 		    tickmap_frame_object(frame, i + 1) == probing.second)
 			found.arguments = i;
 	}
@@ -68,7 +69,7 @@ int tickmap_calibrate(PyInterpreterState *interp,
 			_PyInterpreterState_GetEvalFrameFunc(interp);
 		_PyInterpreterState_SetEvalFrameFunc(interp, probe);
 		result = PyObject_CallFunctionObjArgs(function, first, second,
-						      first, second, NULL);
+						      Py_None, Py_None, NULL);
 		_PyInterpreterState_SetEvalFrameFunc(interp, probing.evaluator);
 	}
 	Py_XDECREF(function);
