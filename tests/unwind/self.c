@@ -144,7 +144,8 @@ self_copy_stack(struct capture *capture, uint64_t sp, uint64_t end)
 __attribute__((noinline)) void self_capture(struct capture *capture)
 {
 	uint64_t *regs = capture->input.regs;
-	uint64_t end = self_stack_end();
+	uint64_t end =
+		capture->stack_end ? capture->stack_end : self_stack_end();
 
 	memset(regs, 0, sizeof(capture->input.regs));
 	__asm__ volatile("movq %%rbx, 24(%0)\n\t"
@@ -162,4 +163,10 @@ __attribute__((noinline)) void self_capture(struct capture *capture)
 			 : "rax", "memory");
 	self_copy_stack(capture, regs[TICKMAP_RSP], end);
 	capture->reference_count = backtrace(capture->reference, SELF_FRAMES);
+	/* A sanitizer puts a frame of its own before this function. */
+	while (capture->reference_count > 1 &&
+	       capture->reference[1] != __builtin_return_address(0))
+		memmove(&capture->reference[0], &capture->reference[1],
+			(size_t)--capture->reference_count *
+				sizeof(capture->reference[0]));
 }

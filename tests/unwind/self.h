@@ -33,6 +33,7 @@ struct capture {
 	struct tickmap_unwind_input input;
 	uint8_t *stack;
 	size_t room;
+	uint64_t stack_end; /* 0: the thread's own */
 	void *reference[SELF_FRAMES];
 	int reference_count;
 };
