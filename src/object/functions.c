@@ -110,22 +110,26 @@ static size_t underscores(const struct candidate *c)
 	return n;
 }
 
-/* Which of two names for one function: never a matter of their order in the
- * file. */
+/*
+ * Which of two names for one function: "write" rather than "__write", "memcmp"
+ * rather than its weak alias "bcmp", "free" rather than "cfree" of old. Never a
+ * matter of their order in the file.
+ */
 static int by_name(const struct candidate *a, const struct candidate *b)
 {
 	if (!a->name || !b->name)
 		return !a->name - !b->name;
-	if (a->rank != b->rank)
-		return a->rank - b->rank;
+	if (a->class != b->class)
+		return a->class - b->class;
 
 	size_t x = underscores(a), y = underscores(b);
 	if (x != y)
 		return x < y ? -1 : 1;
-	x = a->name_length;
-	y = b->name_length;
-	int order = memcmp(a->name, b->name, x < y ? x : y);
-	return order ? order : (x > y) - (x < y);
+	if (a->rank != b->rank)
+		return a->rank - b->rank;
+	if (a->name_length != b->name_length)
+		return a->name_length < b->name_length ? -1 : 1;
+	return memcmp(a->name, b->name, a->name_length);
 }
 
 /* By start; the outer of two functions first, those without a size last. */
@@ -188,7 +192,7 @@ static bool sizeless(const struct functions *functions, struct candidate *c,
 	if (c->svma < covered)
 		return false;
 	if (stripped)
-		return c->rank < CANDIDATE_LABEL;
+		return c->class < CLASS_LABEL;
 
 	uint64_t end = code_at(functions, c->svma)->end;
 	c->size = (next < end ? next : end) - c->svma;

@@ -14,10 +14,18 @@ struct candidate {
 	const char *name; /* borrowed; NULL: no function, but where one starts
 			     the one before ends */
 	uint32_t name_length;
-	uint8_t rank; /* lower is the better name; from 4 on it is a label */
+	/* Which of the names of one function is best: the lower class, then
+	 * fewer underscores in front, then the lower rank. */
+	uint8_t class, rank;
 };
 
-enum { CANDIDATE_LABEL = 4 };
+enum {
+	CLASS_EXPORTED,
+	CLASS_LOCAL,
+	CLASS_LABEL, /* of assembly, without a type */
+	CLASS_LOCAL_LABEL,
+};
+enum { RANK_WEAK = 1, RANK_OLD_VERSION = 2 };
 
 struct code_range {
 	uint64_t start, end;

@@ -33,6 +33,20 @@ struct entry {
 	uint64_t value, size;
 };
 
+/* A symbol table under way. */
+struct table {
+	struct tickmap_elf *elf;
+	const struct elf_piece *names;
+	uint32_t type; /* SHT_SYMTAB or SHT_DYNSYM */
+};
+
+enum { VERSION_HIDDEN = 0x8000 }; /* VERSYM_HIDDEN of the gABI's symbols */
+
+static size_t entry_size(const struct tickmap_elf *elf)
+{
+	return elf->is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+}
+
 static struct entry read_entry(const struct tickmap_elf *elf,
 			       struct tickmap_bytes *b)
 {
@@ -52,12 +66,17 @@ static struct entry read_entry(const struct tickmap_elf *elf,
 	return e;
 }
 
-/* "memcpy@@GLIBC_2.14" is memcpy. */
-static size_t length_without_version(const char *name, size_t length)
+/* "memcpy@@GLIBC_2.14" is memcpy; with one "@" it is for old programs only. */
+static void cut_version(struct candidate *c)
 {
-	const char *at = length ? memchr(name + 1, '@', length - 1) : NULL;
+	const char *at = memchr(c->name + 1, '@', c->name_length - 1);
+	size_t length = c->name_length;
 
-	return at ? (size_t)(at - name) : length;
+	if (!at)
+		return;
+	c->name_length = (uint32_t)(at - c->name);
+	if (length - c->name_length > 1 && at[1] != '@')
+		c->rank |= RANK_OLD_VERSION;
 }
 
 /*
@@ -80,62 +99,93 @@ static bool is_function(const struct entry *e, const char *name,
 	}
 }
 
-static uint8_t rank_of(uint8_t info)
+static void grade(struct candidate *c, uint8_t info)
 {
 	uint8_t bind = info >> 4;
-	uint8_t rank = bind == STB_LOCAL ? 2 : bind == STB_WEAK ? 1 : 0;
 
-	return (info & 0xf) == STT_NOTYPE ? rank + 4 : rank;
+	c->class = bind == STB_LOCAL ? CLASS_LOCAL : CLASS_EXPORTED;
+	if ((info & 0xf) == STT_NOTYPE)
+		c->class += CLASS_LABEL;
+	if (bind == STB_WEAK)
+		c->rank |= RANK_WEAK;
 }
 
-static bool add_entry(struct load *load, const struct tickmap_elf *elf,
-		      const struct entry *e, bool from_symtab)
+static bool add_entry(struct load *load, const struct table *table,
+		      const struct entry *e, uint16_t version)
 {
-	const struct elf_piece *names = &load->names[load->names_count - 1];
 	uint8_t type = e->info & 0xf;
 	size_t length = 0;
 
 	if (e->section == SHN_UNDEF || type == STT_FILE || type == STT_TLS)
 		return true;
-	const char *name =
-		tickmap_elf_text(elf, names, e->name, &load->budget, &length);
+	const char *name = tickmap_elf_text(table->elf, table->names, e->name,
+					    &load->budget, &length);
 	struct candidate c = { .svma = e->value, .size = e->size };
-	if (length && is_function(e, name, from_symtab)) {
+	if (length && is_function(e, name, table->type == SHT_SYMTAB)) {
 		c.name = name;
-		c.name_length = (uint32_t)length_without_version(name, length);
-		c.rank = rank_of(e->info);
+		c.name_length = (uint32_t)length;
+		grade(&c, e->info);
+		cut_version(&c);
+		if (version & VERSION_HIDDEN)
+			c.rank |= RANK_OLD_VERSION;
 	}
 	/* The rest still ends a function that has no size. */
 	return tickmap_elf_functions_add(&load->functions, &c);
 }
 
+static const struct elf_header_of_section *
+section_of_type(struct tickmap_elf *elf, uint32_t type)
+{
+	tickmap_elf_read_sections(elf);
+	for (size_t i = 0; i < elf->sections.count; i++)
+		if (elf->sections.items[i].type == type)
+			return &elf->sections.items[i];
+	return NULL;
+}
+
+static bool read_entries(struct load *load, const struct table *table,
+			 const struct elf_piece *piece)
+{
+	struct tickmap_bytes b = tickmap_elf_cursor(table->elf, piece);
+	struct elf_piece versions = { 0 };
+	const struct elf_header_of_section *section =
+		table->type == SHT_DYNSYM
+			? section_of_type(table->elf, SHT_GNU_versym)
+			: NULL;
+	bool ok = true;
+
+	if (section)
+		tickmap_elf_read_section(table->elf, section, &versions);
+	struct tickmap_bytes v = tickmap_elf_cursor(table->elf, &versions);
+	while (ok && tickmap_bytes_left(&b) >= entry_size(table->elf)) {
+		struct entry e = read_entry(table->elf, &b);
+		ok = add_entry(load, table, &e, tickmap_u16(&v));
+	}
+	tickmap_elf_piece_free(&versions);
+	return ok;
+}
+
+/* False: out of memory. `ret_found`: there is such a table. */
 static bool read_table(struct load *load, struct tickmap_elf *elf,
 		       uint32_t type, bool *ret_found)
 {
-	const struct elf_header_of_section *section = NULL;
+	const struct elf_header_of_section *section =
+		section_of_type(elf, type);
+	struct elf_piece *names = &load->names[load->names_count];
+	struct table table = { elf, names, type };
 	struct elf_piece piece;
-	uint64_t size = elf->is_64 ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
 	bool ok = true;
 
-	tickmap_elf_read_sections(elf);
-	for (size_t i = 0; i < elf->sections.count && !section; i++)
-		if (elf->sections.items[i].type == type)
-			section = &elf->sections.items[i];
-	*ret_found = section && section->size >= size &&
+	*ret_found = section && section->size >= entry_size(elf) &&
 		     section->link < elf->sections.count &&
 		     tickmap_elf_read_section(elf, section, &piece);
 	if (!*ret_found)
 		return true;
 	section = &elf->sections.items[section->link];
-	struct elf_piece *names = &load->names[load->names_count];
 	if (tickmap_elf_read_section(elf, section, names)) {
-		struct tickmap_bytes b = tickmap_elf_cursor(elf, &piece);
 		load->names_count++;
 		load->budget += tickmap_elf_text_budget(&piece, names);
-		while (ok && tickmap_bytes_left(&b) >= size) {
-			struct entry e = read_entry(elf, &b);
-			ok = add_entry(load, elf, &e, type == SHT_SYMTAB);
-		}
+		ok = read_entries(load, &table, &piece);
 	}
 	tickmap_elf_piece_free(&piece);
 	return ok;
@@ -178,7 +228,7 @@ static bool add_plt_entry(void *context, uint64_t svma, uint64_t size,
 			       .name = text,
 			       .name_length =
 				       (uint32_t)(length + strlen("@plt")),
-			       .rank = 3 };
+			       .class = CLASS_LOCAL };
 	return tickmap_elf_functions_add(&load->functions, &c);
 }
 

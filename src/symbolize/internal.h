@@ -36,8 +36,10 @@ struct known_file {
 	TICKMAP_VEC(struct known_segment) segments;
 };
 
-const struct known_symbol *known_find(struct known_file *file, uint64_t svma);
-uint64_t known_svma_of_offset(const struct known_file *file, uint64_t offset);
+const struct known_symbol *tickmap_known_find(struct known_file *file,
+					      uint64_t svma);
+uint64_t tickmap_known_svma_of_offset(const struct known_file *file,
+				      uint64_t offset);
 
 /* ---- kallsyms.c ---- */
 
@@ -45,22 +47,23 @@ struct kallsyms;
 
 /* Reads a list in the format of /proc/kallsyms. NULL: unreadable, or all
  * addresses are hidden, or no memory. */
-struct kallsyms *kallsyms_load(const char *path);
-void kallsyms_free(struct kallsyms *kallsyms);
+struct kallsyms *tickmap_kallsyms_load(const char *path);
+void tickmap_kallsyms_free(struct kallsyms *kallsyms);
 
 /* The function that holds avma, or NULL. Borrowed. */
-const char *kallsyms_find(const struct kallsyms *kallsyms, uint64_t avma,
-			  uint64_t *ret_start, uint64_t *ret_size);
+const char *tickmap_kallsyms_find(const struct kallsyms *kallsyms,
+				  uint64_t avma, uint64_t *ret_start,
+				  uint64_t *ret_size);
 
 /* ---- vdso.c ---- */
 
 /* This process's own vdso; false if it has none. */
-bool vdso_image(const void **ret_image, size_t *ret_size);
+bool tickmap_vdso_image(const void **ret_image, size_t *ret_size);
 
 /* ---- package.c ---- */
 
 /* The Debian package that put `path` here; false where none is known. */
-bool package_of_file(const char *path, char *out, size_t size);
+bool tickmap_package_of_file(const char *path, char *out, size_t size);
 
 /* ---- symbolize.c ---- */
 
@@ -94,11 +97,12 @@ struct tickmap_symbolizer {
 };
 
 /* The names that a recording gave for this path, or NULL. */
-struct known_file *known_file(const struct tickmap_symbolizer *symbolizer,
-			      tickmap_str path);
+struct known_file *
+tickmap_known_file(const struct tickmap_symbolizer *symbolizer,
+		   tickmap_str path);
 
 /* Interns the readable form. */
-tickmap_str readable_name(struct tickmap_symbolizer *symbolizer,
-			  const char *raw);
+tickmap_str tickmap_readable_name(struct tickmap_symbolizer *symbolizer,
+				  const char *raw);
 
 #endif

@@ -204,7 +204,7 @@ static void choose(struct kallsyms *k)
 	k->symbols.count = kept;
 }
 
-struct kallsyms *kallsyms_load(const char *path)
+struct kallsyms *tickmap_kallsyms_load(const char *path)
 {
 	FILE *file = fopen(path, "re");
 	struct kallsyms *k = file ? calloc(1, sizeof(*k)) : NULL;
@@ -222,11 +222,11 @@ struct kallsyms *kallsyms_load(const char *path)
 	}
 	if (ok && k->symbols.count)
 		return k;
-	kallsyms_free(k);
+	tickmap_kallsyms_free(k);
 	return NULL;
 }
 
-void kallsyms_free(struct kallsyms *kallsyms)
+void tickmap_kallsyms_free(struct kallsyms *kallsyms)
 {
 	if (!kallsyms)
 		return;
@@ -236,8 +236,9 @@ void kallsyms_free(struct kallsyms *kallsyms)
 	free(kallsyms);
 }
 
-const char *kallsyms_find(const struct kallsyms *kallsyms, uint64_t avma,
-			  uint64_t *ret_start, uint64_t *ret_size)
+const char *tickmap_kallsyms_find(const struct kallsyms *kallsyms,
+				  uint64_t avma, uint64_t *ret_start,
+				  uint64_t *ret_size)
 {
 	size_t low = 0, high = kallsyms->symbols.count;
 

@@ -18,7 +18,8 @@ static int by_place(const void *a, const void *b)
  * looking back a little finds the outer one. */
 enum { LOOK_BACK = 16 };
 
-const struct known_symbol *known_find(struct known_file *file, uint64_t svma)
+const struct known_symbol *tickmap_known_find(struct known_file *file,
+					      uint64_t svma)
 {
 	size_t low = 0, high = file ? file->symbols.count : 0;
 
@@ -43,7 +44,8 @@ const struct known_symbol *known_find(struct known_file *file, uint64_t svma)
 	return NULL;
 }
 
-uint64_t known_svma_of_offset(const struct known_file *file, uint64_t offset)
+uint64_t tickmap_known_svma_of_offset(const struct known_file *file,
+				      uint64_t offset)
 {
 	for (size_t i = 0; file && i < file->segments.count; i++) {
 		const struct known_segment *s = &file->segments.items[i];
@@ -53,8 +55,9 @@ uint64_t known_svma_of_offset(const struct known_file *file, uint64_t offset)
 	return offset;
 }
 
-struct known_file *known_file(const struct tickmap_symbolizer *symbolizer,
-			      tickmap_str path)
+struct known_file *
+tickmap_known_file(const struct tickmap_symbolizer *symbolizer,
+		   tickmap_str path)
 {
 	uint64_t *number = tickmap_table_get(&symbolizer->known_by_path, path);
 
@@ -65,7 +68,7 @@ static struct known_file *make_file(struct tickmap_symbolizer *symbolizer,
 				    const char *path)
 {
 	tickmap_str id = tickmap_intern_cstr(symbolizer->strings, path);
-	struct known_file *file = known_file(symbolizer, id);
+	struct known_file *file = tickmap_known_file(symbolizer, id);
 	uint64_t *number;
 
 	if (file)

@@ -59,7 +59,7 @@ static bool search_list(const char *list, const char *path)
 	return found;
 }
 
-bool package_of_file(const char *path, char *out, size_t size)
+bool tickmap_package_of_file(const char *path, char *out, size_t size)
 {
 	DIR *dir = opendir(LISTS);
 	bool found = false;

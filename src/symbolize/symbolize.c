@@ -17,8 +17,8 @@ static const char *text_of(const struct tickmap_symbolizer *symbolizer,
 	return tickmap_string(symbolizer->strings, id, NULL);
 }
 
-tickmap_str readable_name(struct tickmap_symbolizer *symbolizer,
-			  const char *raw)
+tickmap_str tickmap_readable_name(struct tickmap_symbolizer *symbolizer,
+				  const char *raw)
 {
 	char *readable = tickmap_demangle(raw);
 	tickmap_str id = tickmap_intern_cstr(symbolizer->strings,
@@ -64,7 +64,7 @@ void tickmap_symbolizer_free(struct tickmap_symbolizer *symbolizer)
 	tickmap_vec_free(&symbolizer->known);
 	tickmap_table_free(&symbolizer->dso_by_key);
 	tickmap_table_free(&symbolizer->known_by_path);
-	kallsyms_free(symbolizer->kernel.list);
+	tickmap_kallsyms_free(symbolizer->kernel.list);
 	free(symbolizer);
 }
 
@@ -183,7 +183,7 @@ static enum tickmap_symbol_reason open_file(struct dso *dso, const char *path)
 	int rc;
 
 	if (strcmp(path, VDSO) == 0) {
-		if (!vdso_image(&image, &size))
+		if (!tickmap_vdso_image(&image, &size))
 			return TICKMAP_SYMBOL_FILE_MISSING;
 		rc = tickmap_elf_open_memory(image, size, &dso->elf, NULL);
 		debug_path = NULL;
@@ -301,7 +301,7 @@ static void name_symbol(struct tickmap_symbolizer *symbolizer, struct dso *dso,
 	}
 	symbol->raw_name =
 		tickmap_intern_cstr(symbolizer->strings, found->name);
-	symbol->name = readable_name(symbolizer, found->name);
+	symbol->name = tickmap_readable_name(symbolizer, found->name);
 	names = tickmap_table_put(&dso->names, index);
 	if (names)
 		*names = (uint64_t)symbol->raw_name << 32 | symbol->name;
@@ -310,15 +310,15 @@ static void name_symbol(struct tickmap_symbolizer *symbolizer, struct dso *dso,
 static bool name_known(struct tickmap_symbolizer *symbolizer, tickmap_str path,
 		       struct tickmap_symbol *symbol)
 {
-	const struct known_symbol *known =
-		known_find(known_file(symbolizer, path), symbol->svma);
+	const struct known_symbol *known = tickmap_known_find(
+		tickmap_known_file(symbolizer, path), symbol->svma);
 
 	if (!known)
 		return false;
 	symbol->reason = TICKMAP_SYMBOL_FOUND;
 	symbol->raw_name = known->name;
-	symbol->name =
-		readable_name(symbolizer, text_of(symbolizer, known->name));
+	symbol->name = tickmap_readable_name(symbolizer,
+					     text_of(symbolizer, known->name));
 	symbol->start = known->svma;
 	symbol->size = known->size;
 	return true;
@@ -368,8 +368,8 @@ tickmap_symbolize_file(struct tickmap_symbolizer *symbolizer, uint32_t dso,
 	open_dso(symbolizer, d);
 	symbol.reason = d->reason;
 	if (d->reason != TICKMAP_SYMBOL_FOUND)
-		symbol.svma = known_svma_of_offset(
-			known_file(symbolizer, d->path), file_offset);
+		symbol.svma = tickmap_known_svma_of_offset(
+			tickmap_known_file(symbolizer, d->path), file_offset);
 	else if (!tickmap_elf_svma_of_offset(d->elf, file_offset, &symbol.svma))
 		symbol.reason = TICKMAP_SYMBOL_NO_FUNCTION;
 	else if (name_by_file(symbolizer, d, &symbol))
@@ -393,14 +393,16 @@ void tickmap_symbolizer_kernel_is_ours(struct tickmap_symbolizer *symbolizer,
 static const struct kallsyms *kernel_list(struct tickmap_symbolizer *symbolizer,
 					  tickmap_str path)
 {
-	bool trusted = symbolizer->kernel.said ? symbolizer->kernel.ours
-					       : !known_file(symbolizer, path);
+	bool trusted = symbolizer->kernel.said
+			       ? symbolizer->kernel.ours
+			       : !tickmap_known_file(symbolizer, path);
 
 	if (!trusted)
 		return NULL;
 	if (!symbolizer->kernel.loaded) {
 		symbolizer->kernel.loaded = true;
-		symbolizer->kernel.list = kallsyms_load("/proc/kallsyms");
+		symbolizer->kernel.list =
+			tickmap_kallsyms_load("/proc/kallsyms");
 	}
 	return symbolizer->kernel.list;
 }
@@ -412,13 +414,14 @@ tickmap_symbolize_kernel(struct tickmap_symbolizer *symbolizer, uint64_t avma)
 	tickmap_str path = tickmap_intern_cstr(symbolizer->strings, KERNEL);
 	const struct kallsyms *list = kernel_list(symbolizer, path);
 	const char *name =
-		list ? kallsyms_find(list, avma, &symbol.start, &symbol.size)
+		list ? tickmap_kallsyms_find(list, avma, &symbol.start,
+					     &symbol.size)
 		     : NULL;
 
 	if (name) {
 		symbol.raw_name =
 			tickmap_intern_cstr(symbolizer->strings, name);
-		symbol.name = readable_name(symbolizer, name);
+		symbol.name = tickmap_readable_name(symbolizer, name);
 	} else if (!name_known(symbolizer, path, &symbol)) {
 		symbol.reason = list ? TICKMAP_SYMBOL_NO_FUNCTION
 				     : TICKMAP_SYMBOL_KERNEL_HIDDEN;
@@ -451,7 +454,7 @@ static char *advice(struct tickmap_symbolizer *symbolizer,
 	else if (dso->reason != TICKMAP_SYMBOL_FOUND || *path != '/' ||
 		 !tickmap_symbols_stripped(dso->symbols))
 		return NULL;
-	else if (package_of_file(path, package, sizeof(package)))
+	else if (tickmap_package_of_file(path, package, sizeof(package)))
 		rc = asprintf(&text,
 			      "%s: no symbols; install the debug symbols of "
 			      "package %s (%s-dbgsym or %s-dbg)",

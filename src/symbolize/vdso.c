@@ -6,7 +6,7 @@
 #include <sys/auxv.h>
 
 /* The kernel says where it is; how far it goes stands in the list of maps. */
-bool vdso_image(const void **ret_image, size_t *ret_size)
+bool tickmap_vdso_image(const void **ret_image, size_t *ret_size)
 {
 	unsigned long at = getauxval(AT_SYSINFO_EHDR);
 	FILE *maps = at ? fopen("/proc/self/maps", "re") : NULL;
