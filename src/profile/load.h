@@ -85,7 +85,9 @@ struct tickmap_link {
 /* A program in a process: what one exec started. */
 struct tickmap_image {
 	uint64_t since_ns;
-	bool anonymous_code; /* it has executable anonymous memory */
+	/* Its first executable anonymous mapping, if it has one. */
+	uint64_t code_ns;
+	bool anonymous_code;
 };
 
 /* One life of a pid. */

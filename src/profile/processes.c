@@ -147,8 +147,11 @@ static bool apply_map(struct tickmap_loader *loader,
 	if (map->marker)
 		return true;
 	struct tickmap_process *p = &loader->processes.items[index];
-	if (map->anonymous)
-		p->images.items[p->images.count - 1].anonymous_code = true;
+	struct tickmap_image *image = &p->images.items[p->images.count - 1];
+	if (map->anonymous && !image->anonymous_code) {
+		image->anonymous_code = true;
+		image->code_ns = e->time_ns;
+	}
 	return tickmap_profile_process_changed(p, e->time_ns) &&
 	       tickmap_timeline_load(p->timeline,
 				     map->anonymous ? TICKMAP_LAYER_ANON

@@ -9,7 +9,9 @@
  *
  * When: as stamped. A stamp of 0, of the CPU's counter, or of another clock
  * that lies wholly behind the recording says nothing; such code counts as
- * published when its program started, the last one at an address winning.
+ * published when its program first had memory for generated code: behind the
+ * files that it was made of (V8 publishes code inside its executable), before
+ * those it mapped later. The last one at an address wins.
  *
  * Where a process wrote both kinds of map, its jitdump wins, because a perf map
  * has no times: a line of the map counts only if no load of the dump covers its
@@ -116,29 +118,29 @@ static uint64_t belonged_at(const struct tickmap_loader *loader,
 	return source->known_ns;
 }
 
-static uint64_t image_start(const struct tickmap_process *process,
-			    uint64_t time_ns)
+static const struct tickmap_image *
+image_at(const struct tickmap_process *process, uint64_t time_ns)
 {
-	uint64_t since = process->images.items[0].since_ns;
+	const struct tickmap_image *image = &process->images.items[0];
 
 	for (size_t i = 1; i < process->images.count; i++)
 		if (process->images.items[i].since_ns <= time_ns)
-			since = process->images.items[i].since_ns;
-	return since;
+			image = &process->images.items[i];
+	return image;
 }
 
 static uint64_t published_at(const struct tickmap_loader *loader,
 			     const struct tickmap_source *source,
 			     const struct tickmap_code_record *record,
-			     uint64_t image_ns)
+			     const struct tickmap_image *image)
 {
 	uint64_t when = record->when;
 
 	if (source->perf_map || !when)
 		when = record->chunk_ns;
-	if (stamps_say_nothing(loader, source))
-		when = 0;
-	return when > image_ns ? when : image_ns;
+	if (!when || stamps_say_nothing(loader, source))
+		when = image->anonymous_code ? image->code_ns : 0;
+	return when > image->since_ns ? when : image->since_ns;
 }
 
 static bool publish(struct tickmap_loader *loader, uint32_t index,
@@ -192,7 +194,8 @@ static bool publish_record(struct publishing *p,
 		return true;
 	if (!source->perf_map && !add_dumped(p, index, record))
 		return false;
-	uint64_t image = image_start(&loader->processes.items[index], known);
+	const struct tickmap_image *image =
+		image_at(&loader->processes.items[index], known);
 	return publish(loader, index, record,
 		       published_at(loader, source, record, image));
 }
