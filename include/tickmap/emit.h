@@ -19,19 +19,29 @@
  * nanoseconds, unless options.clock says otherwise. perf must then be told
  * `perf record -k 1`; tickmap and samply need nothing.
  *
- * Threads. Every call but open and close may come from any thread at any time;
- * records never tear and their stamps never decrease in file order.
+ * Threads. Every call but open, after_fork and close may come from any thread
+ * at any time; records never tear and their stamps never decrease in file
+ * order.
  *
  * Failures. The library never prints, exits or starts a thread, and allocates
- * only in tickmap_emit_open. The first failed write latches: later calls are
- * cheap no-ops that return the same status, so the file never holds half a
- * record followed by others.
+ * only in tickmap_emit_open and _after_fork. A write that fails half-way is
+ * taken back to the last whole record. The first failed write latches: later
+ * calls are cheap no-ops that return the same status, so the file never holds
+ * half a record followed by others. RLIMIT_FSIZE is looked at before a write,
+ * so that reaching it is a failure (EFBIG) and not a SIGXFSZ.
+ *
+ * Death. Nothing is buffered: whatever ends the process, each function whose
+ * tickmap_emit_code has returned is in the file.
  *
  * Fork. A forked child must call tickmap_emit_after_fork before it publishes;
  * until then its calls do nothing and return TICKMAP_EMIT_E_FORKED. The child
- * never touches the parent's file.
+ * never touches the parent's file. The library installs no pthread_atfork
+ * handler; a runtime calls tickmap_emit_after_fork where it restarts its own
+ * state, before the child starts threads. Programs that the child executes
+ * inherit nothing.
  *
- * Signals. No call here may be made from a signal handler.
+ * Signals. No call here may be made from a signal handler. No call is a
+ * cancellation point.
  */
 #ifndef TICKMAP_EMIT_H
 #define TICKMAP_EMIT_H
@@ -58,8 +68,9 @@ enum tickmap_emit_status {
 	TICKMAP_EMIT_E_UNSAFE = -4,    /* a link, a foreign file, a FIFO, ... */
 	TICKMAP_EMIT_E_EXISTS = -5,    /* a file is there that we must keep */
 	TICKMAP_EMIT_E_FORKED = -6,    /* see "Fork" above */
-	TICKMAP_EMIT_E_TOO_LARGE = -7, /* the record would not fit its size
-					  field */
+	TICKMAP_EMIT_E_TOO_LARGE = -7, /* the code would not fit one append:
+					  2 GiB, and 4 MiB for all but its
+					  bytes: name, lines */
 };
 
 /* A static phrase for a status. Any thread, any time. */
@@ -87,7 +98,9 @@ struct tickmap_emit_options {
 	const char *dir;      /* NULL: /tmp, where perf looks for perf maps */
 	uint32_t elf_machine; /* EM_* of the code; 0: of this process */
 	uint32_t reserved;    /* 0 */
-	/* Another clock, in ns; NULL: the platform's default (see above). */
+	/* Another clock, in ns; NULL: the platform's default (see above).
+	 * Called with the lock held: it must not call the library. A clock that
+	 * steps back is stamped as if it stood still. */
 	uint64_t (*clock)(void *clock_context);
 	void *clock_context;
 };
@@ -134,12 +147,33 @@ struct tickmap_unwind {
 						      FDE */
 };
 
+/*
+ * Names. Bytes below 0x20 and 0x7f are written as '?', one for one, in function
+ * and file names; all others as they are, so UTF-8 stays. No name at all is
+ * written as "?". perf drops perf map lines whose name is shorter than three
+ * bytes.
+ *
+ * Lines. Each holds up to the next; the last one is written once more at the
+ * end of the code, as perf ends a line table at its last entry.
+ *
+ * Index. Unique within the dump: the key by which perf names its image files
+ * and by which tickmap_emit_move finds the code. A caller that moves code gives
+ * its own indices; a 0 is replaced by one above all that were used so far.
+ *
+ * Look-alikes. perf from about 6.16 on identifies the image that it makes of
+ * each function by the code bytes alone, later versions by code and name, and
+ * may show one of several equal functions for all of them. The library does not
+ * change published bytes. A caller with many equal functions (trampolines) can
+ * keep them apart by a no-op with a distinct operand behind the last
+ * instruction, within code_size. The unwinding bytes of each function differ:
+ * the FDE's augmentation data, which consumers skip, hold the index.
+ */
 struct tickmap_code {
 	size_t size;	    /* sizeof(struct tickmap_code) */
 	uint64_t addr;	    /* where the code runs */
 	uint64_t code_size; /* bytes; the length of the function */
-	const void *bytes;  /* the code, or NULL if there is nothing to copy */
-	const char *name;   /* any bytes; control bytes are made visible */
+	const void *bytes;  /* the code; NULL: zeros stand for it */
+	const char *name;   /* any bytes, see below */
 	size_t name_length; /* 0: name is NUL-terminated */
 	uint64_t index;	    /* 0: the next unused one */
 	const char *file;   /* source file or NULL */
@@ -165,7 +199,10 @@ struct tickmap_code {
 TICKMAP_EMIT_API int tickmap_emit_code(struct tickmap_emit *emit,
 				       const struct tickmap_code *code);
 
-/* Announce that the code published as `index` now runs at new_addr. */
+/*
+ * Announce that the code published as `index` now runs at new_addr. A perf map
+ * cannot say so: for that sink, publish the code again.
+ */
 TICKMAP_EMIT_API int tickmap_emit_move(struct tickmap_emit *emit,
 				       uint64_t old_addr, uint64_t new_addr,
 				       uint64_t code_size, uint64_t index);
@@ -201,7 +238,10 @@ TICKMAP_EMIT_API uint32_t tickmap_emit_state(const struct tickmap_emit *emit);
 /* errno of the first failure, 0 if there was none. */
 TICKMAP_EMIT_API int tickmap_emit_errno(const struct tickmap_emit *emit);
 
-/* Write the close record, release. Accepts NULL. Returns the latched status. */
+/*
+ * Write the close record, release; the files stay. Accepts NULL. Returns the
+ * latched status. In a forked child nothing is written.
+ */
 TICKMAP_EMIT_API int tickmap_emit_close(struct tickmap_emit *emit);
 
 /*
@@ -223,8 +263,11 @@ TICKMAP_EMIT_API int
 tickmap_unwind_frame_pointer(struct tickmap_unwind *ret_unwind,
 			     uint32_t push_at, uint32_t leave_at);
 
-/* A function without a frame pointer: from each offset on, the caller's stack
- * pointer is rsp + cfa_offset (8 at the first instruction). Sorted. */
+/*
+ * A function without a frame pointer: from each offset on, the caller's stack
+ * pointer is rsp + cfa_offset (8 at the first instruction). Sorted by `at`, no
+ * two alike; as many as fit TICKMAP_UNWIND_FRAME_BYTES, which is at least 10.
+ */
 struct tickmap_unwind_step {
 	uint32_t at;
 	uint32_t cfa_offset;

@@ -41,7 +41,7 @@ struct tickmap_emit {
 	void *region;
 	const volatile uint32_t *alive; /* NULL: compare pids */
 	uint8_t *buffer;
-	char dir[PATH_MAX];
+	char dir[EMIT_PATH_SIZE];
 };
 
 const char *tickmap_emit_strerror(int status)
@@ -137,7 +137,7 @@ static struct emit_stamp stamp_now(struct tickmap_emit *emit)
 	return (struct emit_stamp) {
 		.ns = now(emit),
 		.pid = emit->pid,
-		.tid = tickmap_emit_os_tid(),
+		.tid = tickmap_emit_os_tid(emit->pid),
 	};
 }
 
@@ -313,7 +313,7 @@ int tickmap_emit_open(const struct tickmap_emit_options *options,
 	emit->dump.fd = -1;
 	emit->map.fd = -1;
 	emit->next_index = 1;
-	pthread_mutex_init(&emit->lock, NULL);
+	tickmap_emit_os_init_lock(&emit->lock);
 	status = copy_dir(emit, options->dir);
 	if (!status)
 		status = map_region(emit);
@@ -337,12 +337,14 @@ static int refuse(const struct tickmap_emit *emit)
 	return atomic_load_explicit(&emit->status, memory_order_relaxed);
 }
 
-static int check_code(const struct tickmap_code *code)
+static int check_code(const struct tickmap_emit *emit,
+		      const struct tickmap_code *code)
 {
 	if (!size_is_sound(code, code->size, sizeof(*code)) || !code->name ||
 	    code->code_size > UINT64_MAX - code->addr)
 		return TICKMAP_EMIT_E_ARGUMENT;
-	return tickmap_emit_jitdump_check(code);
+	return emit->dump.fd >= 0 ? tickmap_emit_jitdump_check(code)
+				  : TICKMAP_EMIT_OK;
 }
 
 static int publish_dump(struct tickmap_emit *emit,
@@ -379,7 +381,7 @@ int tickmap_emit_code(struct tickmap_emit *emit,
 		return TICKMAP_EMIT_E_ARGUMENT;
 	status = refuse(emit);
 	if (!status)
-		status = check_code(code);
+		status = check_code(emit, code);
 	if (status)
 		return status;
 	name_length =
@@ -432,7 +434,7 @@ int tickmap_emit_after_fork(struct tickmap_emit *emit)
 
 	/* Another thread of the parent may have held it; here it is nobody's.
 	 */
-	pthread_mutex_init(&emit->lock, NULL);
+	tickmap_emit_os_init_lock(&emit->lock);
 	tickmap_emit_os_unmap_marker(emit->marker);
 	emit->marker = NULL;
 	tickmap_emit_file_close(&emit->dump);

@@ -62,9 +62,9 @@ static void move_up(int *fd)
 
 static int join_path(char *path, const char *dir, const char *name)
 {
-	int length = snprintf(path, PATH_MAX, "%s/%s", dir, name);
+	int length = snprintf(path, EMIT_PATH_SIZE, "%s/%s", dir, name);
 
-	if (length > 0 && length < PATH_MAX)
+	if (length > 0 && length < EMIT_PATH_SIZE)
 		return TICKMAP_EMIT_OK;
 	errno = ENAMETOOLONG;
 	return TICKMAP_EMIT_E_OS;
@@ -200,7 +200,7 @@ static int open_private_folder(int dir_fd, const char *name)
 static int create_in_folder(struct emit_file *file, int dir_fd, const char *dir,
 			    const char *folder, const char *name)
 {
-	char path[PATH_MAX];
+	char path[EMIT_PATH_SIZE];
 	bool held = false;
 	int status;
 	int fd = -1;
@@ -260,10 +260,10 @@ static int append_rest(const struct emit_file *file, const struct iovec *iov,
 		       int count, size_t *done)
 {
 	size_t skip = *done;
+	off_t end = lseek(file->fd, 0, SEEK_CUR);
 
 	/* Writing at the limit would raise SIGXFSZ, which ends the process. */
-	if (lseek(file->fd, 0, SEEK_CUR) >= 0 &&
-	    (uint64_t)lseek(file->fd, 0, SEEK_CUR) >= size_limit())
+	if (end >= 0 && (uint64_t)end >= size_limit())
 		return EFBIG;
 	for (; count; iov++, count--) {
 		struct iovec part = *iov;
@@ -290,6 +290,11 @@ static int append_rest(const struct emit_file *file, const struct iovec *iov,
 	return 0;
 }
 
+static bool is_beyond_limit(const struct emit_file *file, size_t size)
+{
+	return file->size > file->limit || size > file->limit - file->size;
+}
+
 int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
 			     int count)
 {
@@ -300,8 +305,11 @@ int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
 
 	for (int i = 0; i < count; i++)
 		total += iov[i].iov_len;
-	if (file->size > file->limit || total > file->limit - file->size)
-		return EFBIG;
+	if (is_beyond_limit(file, total)) {
+		file->limit = size_limit();
+		if (is_beyond_limit(file, total))
+			return EFBIG;
+	}
 	do {
 		n = tickmap_emit_os_writev(file->fd, iov, count);
 	} while (n < 0 && errno == EINTR);

@@ -10,12 +10,12 @@
 #ifndef TICKMAP_EMIT_INTERNAL_H
 #define TICKMAP_EMIT_INTERNAL_H
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/uio.h>
 #include <tickmap/emit.h>
 
@@ -24,6 +24,9 @@
 
 /* Everything of one append except the code itself is built in here. */
 #define EMIT_BUFFER_SIZE ((size_t)4 << 20)
+
+/* Paths with their NUL; PATH_MAX is not there in strict C. */
+#define EMIT_PATH_SIZE 4096
 
 /* Bytes of a record under construction; one that is too long is latched. */
 struct emit_out {
@@ -47,7 +50,7 @@ struct emit_file {
 	bool created;
 	uint64_t size;	/* bytes that we know to be in it */
 	uint64_t limit; /* RLIMIT_FSIZE when it was opened */
-	char path[PATH_MAX];
+	char path[EMIT_PATH_SIZE];
 };
 
 enum emit_found {
@@ -77,7 +80,9 @@ void tickmap_emit_file_discard(struct emit_file *file);
 
 /* The OS layer (linux.c). */
 uint64_t tickmap_emit_os_clock(void);
-uint32_t tickmap_emit_os_tid(void);
+/* The calling thread's id in the process `pid`, which is the caller's. */
+uint32_t tickmap_emit_os_tid(uint32_t pid);
+void tickmap_emit_os_init_lock(pthread_mutex_t *lock);
 /* A descriptor of a directory for openat and its kin, or -1. */
 int tickmap_emit_os_open_dir(int at, const char *path, bool follow);
 ssize_t tickmap_emit_os_writev(int fd, const struct iovec *iov, int count);
@@ -123,11 +128,8 @@ struct emit_stamp {
 	uint32_t tid;
 };
 
-/*
- * Sizes of the parts of a code's records that the format states as numbers.
- * Returns TICKMAP_EMIT_E_ARGUMENT or _E_TOO_LARGE for codes that the format
- * cannot hold.
- */
+/* Returns TICKMAP_EMIT_E_ARGUMENT or _E_TOO_LARGE for a code that the format
+ * cannot hold. */
 int tickmap_emit_jitdump_check(const struct tickmap_code *code);
 void tickmap_emit_jitdump_header(struct emit_out *out, uint32_t machine,
 				 uint32_t pid, uint64_t ns);

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""perf's own consumer reads what the emit library has written.
+
+perf record -k 1, perf inject --jit and perf script must name the toy's
+functions, unwind through them to main and show their lines; readelf must
+accept the frames in the images that perf makes.
+
+usage: perf_test.py PERF_TARGET     exit code 77: skipped, the reason is printed
+"""
+import collections
+import glob
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FUNCTIONS = {"toy_with_fp", "toy_without_fp", "toy_twin_a", "toy_twin_b"}
+LOOPS = "300000000"
+
+
+def skip(reason):
+    print("skipped:", reason)
+    sys.exit(77)
+
+
+def run(args, env):
+    done = subprocess.run(args, env=env, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{args[:3]}: exit {done.returncode}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def stacks(text):
+    """Lists of symbols, leaf first, one for each sample."""
+    for block in text.split("\n\n"):
+        frames = [line.split()[1] for line in block.splitlines()
+                  if re.match(r"\s+[0-9a-f]+ ", line)]
+        if frames:
+            yield [frame.split("+")[0] for frame in frames]
+
+
+def record(target, work, env, graph):
+    data = os.path.join(work, "perf.data")
+    done = subprocess.run(
+        ["perf", "record", "-q", "-k", "1", "-e", "cpu-clock:u", "-F", "997",
+         "--call-graph", graph, "-o", data, target, work, LOOPS],
+        env=env, capture_output=True, text=True)
+    if done.returncode:
+        skip("perf record: " + done.stderr.strip()[-300:])
+    return data
+
+
+def check_stacks(samples, strangers):
+    leaves = collections.Counter(stack[0] for stack in samples)
+    print(dict(leaves))
+    for name in FUNCTIONS:
+        mine = [stack for stack in samples if stack[0] == name]
+        assert len(mine) >= 20, f"{name}: {len(mine)} samples"
+        whole = sum(stack[1:3] == ["spin_here", "main"] for stack in mine)
+        assert whole >= 0.99 * len(mine), \
+            f"{name}: {whole} of {len(mine)} unwind to main: {mine[0]}"
+    assert leaves["[unknown]"] <= strangers, leaves
+
+
+def check_images(work, env):
+    images = glob.glob(os.path.join(work, "jitted-*.so"))
+    assert len(images) == len(FUNCTIONS), images
+    ids = set()
+    frames = set()
+    for image in images:
+        text = run(["readelf", "--debug-dump=frames", image], env)
+        assert text.count(" CIE\n") + text.count(" CIE ") >= 1, text
+        fde = re.search(r"FDE cie=0+ pc=([0-9a-f]+)\.\.([0-9a-f]+)", text)
+        symbol = run(["readelf", "-sW", image], env)
+        value, size = re.search(
+            r"1: ([0-9a-f]+) +(\d+) FUNC", symbol).groups()
+        assert int(fde[1], 16) == int(value, 16), (text, symbol)
+        assert int(fde[2], 16) - int(fde[1], 16) == int(size), (text, symbol)
+        assert "DW_CFA_def_cfa_offset" in text, text
+        assert "Augmentation data:" in text, text
+        ids.add(re.search(r"Build ID: ([0-9a-f]+)",
+                          run(["readelf", "-n", image], env))[1])
+        frames.add(run(["readelf", "-x", ".eh_frame", image], env))
+    assert len(ids) == len(images), "build ids are not unique"
+    assert len(frames) == len(images), "images are not unique"
+
+
+def check_lines(data, env):
+    text = run(["perf", "script", "--no-inline", "-i", data, "-F",
+                "ip,sym,srcline"], env)
+    lines = set(re.findall(r"target\.toy:(\d+)", text))
+    # The loop lies behind the second and last entry.
+    assert "20" in lines, text[:2000]
+
+
+def main():
+    if not shutil.which("perf"):
+        skip("perf is not installed")
+    target = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory(prefix="tickmap-emit-") as work:
+        # perf keeps copies of images under HOME.
+        env = dict(os.environ, HOME=work, LC_ALL="C", DEBUGINFOD_URLS="")
+        plain = record(target, work, env, "dwarf,8192")
+        data = os.path.join(work, "injected.data")
+        run(["perf", "inject", "--jit", "-i", plain, "-o", data], env)
+        text = run(["perf", "script", "--no-inline", "-i", data, "-F",
+                    "ip,sym"], env)
+        samples = list(stacks(text))
+        check_stacks(samples, len(samples) // 20)
+        check_images(work, env)
+        check_lines(data, env)
+    print("good")
+
+
+main()
