@@ -107,7 +107,9 @@ size_t synth_mmap2(uint8_t *out, uint32_t pid, uint64_t avma, uint64_t size,
 	at = put_u32(at, pid);
 	at = put_u64(at, avma);
 	at = put_u64(at, size);
-	at = put_u64(at, 0x1000);
+	/* Offset as address: perf 6.1 prints addresses relative to the file,
+	 * which are then the same. */
+	at = put_u64(at, avma);
 	at = put_u32(at, 8);
 	at = put_u32(at, 1);
 	at = put_u64(at, 1234);
