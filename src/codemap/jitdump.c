@@ -43,6 +43,7 @@ struct tickmap_jitdump {
 	uint64_t scan;	   /* while scanning: the next place to look at */
 	bool has_header, scanning, ended, not_ours;
 	bool cut;	   /* at the end: the record at `at` goes beyond it */
+	bool head_kept;	   /* of that record */
 	uint32_t fixed;	   /* of a LOAD; 0: not known yet */
 	uint64_t times[2]; /* of the last two records */
 	unsigned time_count;
@@ -316,10 +317,13 @@ static void start_scan(struct tickmap_jitdump *dump, bool cut)
 static void end_scan(struct tickmap_jitdump *dump)
 {
 	uint64_t found = dump->scan;
+	uint64_t record = dump->head_kept ? dump->at : dump->previous;
 
-	if (found < dump->at)
-		tickmap_jit_finding(&dump->emit, "JD011", dump->previous,
-				    dump->at - found, true,
+	if (record == HEADER - 1)
+		record = 0;
+	if (found < dump->at || dump->head_kept)
+		tickmap_jit_finding(&dump->emit, "JD011", record,
+				    found - record, true,
 				    "record runs into the next one");
 	else
 		tickmap_jit_finding(&dump->emit, "JD010", dump->at,
@@ -327,7 +331,7 @@ static void end_scan(struct tickmap_jitdump *dump)
 				    "no record here: bytes skipped");
 	/* What waited for a LOAD belonged to one that is gone. */
 	tickmap_jit_emit_forget(&dump->emit);
-	dump->scanning = dump->cut = false;
+	dump->scanning = dump->cut = dump->head_kept = false;
 	dump->previous = dump->at = found;
 }
 
@@ -348,6 +352,24 @@ static bool scan(struct tickmap_jitdump *dump)
 		}
 	}
 	return false;
+}
+
+/* The record goes beyond the end: a LOAD's head is worth keeping. */
+static void keep_head(struct tickmap_jitdump *dump)
+{
+	struct tickmap_bytes b = bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX);
+	struct tickmap_jit_prefix prefix;
+	uint32_t fixed;
+
+	if (b.size < TICKMAP_JIT_PREFIX)
+		return;
+	prefix = tickmap_jit_prefix(b);
+	if (prefix.id != TICKMAP_JIT_LOAD)
+		return;
+	b = bytes_at(dump, dump->at, prefix.size);
+	judge_body(dump, b, prefix.id, &fixed);
+	dump->head_kept =
+		tickmap_jit_emit_cut_load(&dump->emit, b, dump->at, fixed);
 }
 
 static bool step(struct tickmap_jitdump *dump)
@@ -374,6 +396,7 @@ static bool step(struct tickmap_jitdump *dump)
 		return true;
 	case CUT:
 		start_scan(dump, true);
+		keep_head(dump);
 		return true;
 	default:
 		return false;
@@ -418,26 +441,6 @@ bool tickmap_jitdump_feed(struct tickmap_jitdump *dump, const void *bytes,
 	return !dump->not_ours && !dump->emit.no_memory;
 }
 
-/* The last record goes beyond the end: a LOAD's head is worth keeping. */
-static void end_cut(struct tickmap_jitdump *dump)
-{
-	struct tickmap_jit_prefix prefix = { .size = 0 };
-	uint64_t left = fed(dump) - dump->at;
-	struct tickmap_bytes b;
-	uint32_t fixed;
-
-	if (left >= TICKMAP_JIT_PREFIX)
-		prefix = tickmap_jit_prefix(
-			bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX));
-	tickmap_jit_finding(&dump->emit, "JD012", dump->at, left, true,
-			    "last record is cut off");
-	if (left < TICKMAP_JIT_PREFIX || prefix.id != TICKMAP_JIT_LOAD)
-		return;
-	b = bytes_at(dump, dump->at, prefix.size);
-	judge_body(dump, b, prefix.id, &fixed);
-	tickmap_jit_emit_cut_load(&dump->emit, b, dump->at, fixed);
-}
-
 void tickmap_jitdump_end(struct tickmap_jitdump *dump)
 {
 	if (dump->ended || dump->not_ours)
@@ -453,7 +456,9 @@ void tickmap_jitdump_end(struct tickmap_jitdump *dump)
 		return;
 	}
 	if (dump->scanning && dump->cut && dump->at <= fed(dump))
-		end_cut(dump);
+		tickmap_jit_finding(&dump->emit, "JD012", dump->at,
+				    fed(dump) - dump->at, true,
+				    "last record is cut off");
 	else if (dump->scanning)
 		tickmap_jit_finding(&dump->emit, "JD010", dump->at,
 				    fed(dump) - dump->at, true,

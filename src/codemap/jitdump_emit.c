@@ -295,16 +295,18 @@ void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
 	}
 }
 
-void tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
+bool tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
 			       struct tickmap_bytes b, uint64_t offset,
 			       uint32_t fixed)
 {
 	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
 	struct tickmap_jit_load load;
 
-	if (tickmap_jit_judge(b, fixed) == TICKMAP_JIT_SOUND &&
-	    tickmap_jit_read_load(b, fixed, &load))
-		emit_load(emit, &load, prefix.when, offset);
+	if (tickmap_jit_judge(b, fixed) != TICKMAP_JIT_SOUND ||
+	    !tickmap_jit_read_load(b, fixed, &load))
+		return false;
+	emit_load(emit, &load, prefix.when, offset);
+	return true;
 }
 
 void tickmap_jit_emit_end(struct tickmap_jit_emit *emit)

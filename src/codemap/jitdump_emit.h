@@ -44,8 +44,9 @@ void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
 			     struct tickmap_bytes b, uint64_t offset,
 			     uint32_t fixed);
 
-/* The beginning of a LOAD that goes on behind the end of the file. */
-void tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
+/* The beginning of a LOAD that goes on behind the end of the file. False: its
+ * name is not there. */
+bool tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
 			       struct tickmap_bytes b, uint64_t offset,
 			       uint32_t fixed);
 

@@ -42,7 +42,7 @@ uint32_t tickmap_jit_minimum(uint32_t id)
 static enum tickmap_jit_verdict judge_load(struct tickmap_bytes b,
 					   uint32_t total, uint32_t fixed)
 {
-	uint64_t code_size;
+	uint64_t vma, avma, code_size;
 	const uint8_t *name, *nul;
 	size_t room;
 
@@ -50,8 +50,14 @@ static enum tickmap_jit_verdict judge_load(struct tickmap_bytes b,
 		return TICKMAP_JIT_DOUBTFUL;
 	if (b.size < fixed)
 		return TICKMAP_JIT_WAIT;
-	tickmap_seek(&b, fixed - 16);
+	/* CPython, the only writer of wide tids, gives the address twice: a
+	 * LOAD without code bytes could look like one otherwise. */
+	tickmap_seek(&b, fixed - 32);
+	vma = tickmap_u64(&b);
+	avma = tickmap_u64(&b);
 	code_size = tickmap_u64(&b);
+	if (fixed != TICKMAP_JIT_LOAD_FIXED && vma != avma)
+		return TICKMAP_JIT_DOUBTFUL;
 	if (code_size > total - fixed - 1)
 		return TICKMAP_JIT_DOUBTFUL;
 	room = total - fixed - (size_t)code_size;
