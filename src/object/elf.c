@@ -89,10 +89,13 @@ const char *tickmap_elf_text(const struct tickmap_elf *elf,
 {
 	struct tickmap_bytes b = tickmap_elf_cursor(elf, table);
 
+	*ret_length = 0;
 	tickmap_seek(&b, at <= b.size ? (size_t)at : b.size);
 	size_t left = tickmap_bytes_left(&b);
 	if (left > *budget)
 		left = (size_t)*budget;
+	if (!left)
+		return NULL;
 	struct tickmap_bytes text = tickmap_sub(&b, left);
 	size_t length = 0;
 	const char *name = tickmap_cstr(&text, &length);

@@ -77,9 +77,10 @@ static const struct code_range *code_at(const struct functions *functions,
 		else
 			high = middle;
 	}
+	if (low == functions->code.count)
+		return NULL;
 	const struct code_range *range = &functions->code.items[low];
-	return low < functions->code.count && svma >= range->start ? range
-								   : NULL;
+	return svma >= range->start ? range : NULL;
 }
 
 /* ---- Candidates ---- */
