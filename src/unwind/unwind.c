@@ -55,12 +55,11 @@ tickmap_unwinder_stats(const struct tickmap_unwinder *unwinder)
 	return unwinder->stats;
 }
 
+/* Fibonacci hashing: neighbours spread, no mixing rounds needed. */
 static struct cached *cache_place(struct tickmap_unwinder *unwinder,
-				  uint64_t key, uint64_t at)
+				  uint64_t salt, uint64_t at)
 {
-	/* Fibonacci hashing: neighbours spread, no mixing rounds needed. */
-	uint64_t hash = (at + key * UINT64_C(0xc2b2ae3d27d4eb4f)) *
-			UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t hash = (at + salt) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return &unwinder->cache[hash >> (64 - CACHE_BITS)];
 }
@@ -69,9 +68,11 @@ static struct cached *cache_place(struct tickmap_unwinder *unwinder,
 struct walk {
 	struct tickmap_unwinder *unwinder;
 	const struct tickmap_unwind_space *space;
+	uint64_t salt; /* of the space, for the cache's hash */
 	struct tickmap_stack stack;
 	struct tickmap_x86_64_state state;
 	bool exact; /* the pc was interrupted, not a return address */
+	bool quick; /* registers that few frames need are not followed */
 };
 
 static enum tickmap_cfi_result
@@ -128,7 +129,7 @@ static const struct tickmap_x86_64_frame *lookup(struct walk *walk, uint64_t at)
 {
 	struct tickmap_unwinder *unwinder = walk->unwinder;
 	uint64_t key = walk->space->key;
-	struct cached *place = cache_place(unwinder, key, at);
+	struct cached *place = cache_place(unwinder, walk->salt, at);
 
 	if (place->at == at && place->key == key &&
 	    place->frame.form != TICKMAP_FORM_NONE) {
@@ -162,8 +163,35 @@ static enum tickmap_unwind_end end_of(enum tickmap_step step)
 	}
 }
 
+/* A quick walk has come to a frame that needs what it did not follow. */
+static bool needs_more(const struct walk *walk,
+		       const struct tickmap_x86_64_frame *frame)
+{
+	if (frame->form == TICKMAP_FORM_GENERAL)
+		return true;
+	return (frame->form == TICKMAP_FORM_REGISTER ||
+		frame->form == TICKMAP_FORM_INDIRECT ||
+		frame->form == TICKMAP_FORM_REALIGNED) &&
+	       !tickmap_state_knows(&walk->state, frame->cfa_register);
+}
+
+static enum tickmap_step
+step(struct walk *walk, const struct tickmap_x86_64_frame *frame, uint64_t at)
+{
+	walk->exact = false;
+	if (walk->quick && frame->form == TICKMAP_FORM_REGISTER)
+		return tickmap_x86_64_quick_step(frame, &walk->stack,
+						 &walk->state);
+	if (frame->form == TICKMAP_FORM_GENERAL)
+		return step_by_table(walk, at, &walk->exact);
+	return tickmap_x86_64_step(frame, &walk->stack, &walk->state);
+}
+
+enum { WALK_AGAIN = TICKMAP_END_COUNT };
+
+/* `ret_end` may also be WALK_AGAIN, without the quick way. */
 static size_t walk_frames(struct walk *walk, uint64_t *ips, size_t max,
-			  enum tickmap_unwind_end *ret_end)
+			  unsigned *ret_end)
 {
 	const uint64_t *pc = &walk->state.reg[TICKMAP_RIP];
 	bool by_frame_pointer = false;
@@ -181,17 +209,16 @@ static size_t walk_frames(struct walk *walk, uint64_t *ips, size_t max,
 			*ret_end = TICKMAP_END_NO_CODE;
 			return n + 1;
 		}
-		walk->exact = false;
+		if (n && walk->quick && needs_more(walk, frame)) {
+			*ret_end = WALK_AGAIN;
+			return n + 1;
+		}
 		by_frame_pointer = frame->form == TICKMAP_FORM_FRAME_POINTER;
-		enum tickmap_step step =
-			frame->form == TICKMAP_FORM_GENERAL
-				? step_by_table(walk, at, &walk->exact)
-				: tickmap_x86_64_step(frame, &walk->stack,
-						      &walk->state);
-		if (step == TICKMAP_STEP_OK && *pc == 0)
-			step = TICKMAP_STEP_COMPLETE;
-		if (step != TICKMAP_STEP_OK) {
-			*ret_end = end_of(step);
+		enum tickmap_step result = step(walk, frame, at);
+		if (result == TICKMAP_STEP_OK && *pc == 0)
+			result = TICKMAP_STEP_COMPLETE;
+		if (result != TICKMAP_STEP_OK) {
+			*ret_end = end_of(result);
 			return n + 1;
 		}
 	}
@@ -208,14 +235,22 @@ size_t tickmap_unwind_walk(struct tickmap_unwinder *unwinder,
 	struct walk walk = {
 		.unwinder = unwinder,
 		.space = space,
+		.salt = space->key * UINT64_C(0xc2b2ae3d27d4eb4f),
 		.stack = { .bytes = input->stack,
 			   .size = input->stack_size,
 			   .at = input->stack_at },
-		.state.known = TICKMAP_X86_64_ALL,
-		.exact = true,
 	};
-	memcpy(walk.state.reg, input->regs, sizeof(walk.state.reg));
-	size_t count = walk_frames(&walk, ips, max, ret_end);
-	unwinder->stats.frames += count;
+	unsigned end = WALK_AGAIN;
+	size_t count = 0;
+
+	for (unsigned again = 0; again < 2 && end == WALK_AGAIN; again++) {
+		walk.quick = !again;
+		walk.exact = true;
+		walk.state.known = TICKMAP_X86_64_ALL;
+		memcpy(walk.state.reg, input->regs, sizeof(walk.state.reg));
+		count = walk_frames(&walk, ips, max, &end);
+		unwinder->stats.frames += count;
+	}
+	*ret_end = (enum tickmap_unwind_end)end;
 	return count;
 }

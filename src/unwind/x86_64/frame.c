@@ -62,12 +62,12 @@ static bool compact_indirect(struct tickmap_bytes b,
 		addend = tickmap_uleb(&b);
 	}
 	if (b.failed || tickmap_bytes_left(&b) || reg >= TICKMAP_REGS ||
-	    offset != (int32_t)offset || addend > INT32_MAX)
+	    offset != (int32_t)offset || addend > INT16_MAX)
 		return false;
 	frame->form = TICKMAP_FORM_INDIRECT;
 	frame->cfa_register = (uint8_t)reg;
 	frame->cfa_offset = (int32_t)offset;
-	frame->cfa_addend = (int32_t)addend;
+	frame->cfa_addend = (int16_t)addend;
 	return true;
 }
 
@@ -88,11 +88,41 @@ static bool compact_cfa(const struct tickmap_cfi *cfi,
 				compact_indirect(code, frame));
 }
 
-static bool compact_slot(const struct tickmap_rule *rule, unsigned i,
+/* A frame that is found by its register keeps the others beside that: the
+ * slot's address is reg + n. */
+static bool slot_by_register(const struct tickmap_cfi *cfi,
+			     const struct tickmap_rule *rule, unsigned reg,
+			     const struct tickmap_x86_64_frame *frame,
+			     int64_t *ret_offset)
+{
+	struct tickmap_bytes b = tickmap_cfi_bytes(
+		cfi, (size_t)rule->reg[reg].offset, cfi->eh_frame_size);
+	struct tickmap_bytes code = tickmap_sub(&b, rule->reg[reg].size);
+	unsigned op = tickmap_u8(&code);
+
+	*ret_offset = tickmap_sleb(&code);
+	return !code.failed && !tickmap_bytes_left(&code) &&
+	       op == OP_BREG0 + (unsigned)frame->cfa_register;
+}
+
+static bool put_slot(struct tickmap_x86_64_frame *frame, unsigned i,
+		     int64_t offset)
+{
+	if (offset > 0 || offset < -UINT16_MAX || offset % WORD)
+		return false;
+	frame->slot[i] = (int16_t)(offset / WORD);
+	frame->saved |= (uint8_t)(1u << i);
+	if (-offset > frame->span)
+		frame->span = (uint16_t)-offset;
+	return true;
+}
+
+static bool compact_slot(const struct tickmap_cfi *cfi,
+			 const struct tickmap_rule *rule, unsigned i,
 			 struct tickmap_x86_64_frame *frame)
 {
 	unsigned reg = slot_reg[i];
-	int32_t offset = rule->reg[reg].offset;
+	int64_t offset;
 
 	switch (rule->reg[reg].kind) {
 	case TICKMAP_RULE_SAME:
@@ -101,15 +131,22 @@ static bool compact_slot(const struct tickmap_rule *rule, unsigned i,
 		frame->lost |= (uint8_t)(1u << i);
 		return true;
 	case TICKMAP_RULE_OFFSET:
-		frame->slot[i] = (int16_t)(offset / WORD);
-		frame->saved |= (uint8_t)(1u << i);
-		return frame->slot[i] * WORD == offset;
+		return frame->form != TICKMAP_FORM_REALIGNED &&
+		       put_slot(frame, i, rule->reg[reg].offset);
+	case TICKMAP_RULE_EXPRESSION:
+		/* The first one decides, all must agree. */
+		if (frame->form == TICKMAP_FORM_INDIRECT && !frame->saved)
+			frame->form = TICKMAP_FORM_REALIGNED;
+		return frame->form == TICKMAP_FORM_REALIGNED &&
+		       slot_by_register(cfi, rule, reg, frame, &offset) &&
+		       put_slot(frame, i, offset);
 	default:
 		return false;
 	}
 }
 
-static bool compact_registers(const struct tickmap_rule *rule,
+static bool compact_registers(const struct tickmap_cfi *cfi,
+			      const struct tickmap_rule *rule,
 			      struct tickmap_x86_64_frame *frame)
 {
 	uint32_t simple = 1u << TICKMAP_RIP;
@@ -119,7 +156,7 @@ static bool compact_registers(const struct tickmap_rule *rule,
 		return false;
 	for (unsigned i = 0; i < TICKMAP_X86_64_SLOTS; i++) {
 		simple |= 1u << slot_reg[i];
-		if (!compact_slot(rule, i, frame))
+		if (!compact_slot(cfi, rule, i, frame))
 			return false;
 	}
 	/* Any word on one of the others is worth the slow way. */
@@ -140,7 +177,7 @@ tickmap_x86_64_compact(const struct tickmap_cfi *cfi,
 	if (rule->reg[TICKMAP_RIP].kind == TICKMAP_RULE_UNDEFINED) {
 		frame.form = TICKMAP_FORM_OUTERMOST;
 	} else if (rule->signal_frame || !compact_cfa(cfi, rule, pc, &frame) ||
-		   !compact_registers(rule, &frame)) {
+		   !compact_registers(cfi, rule, &frame)) {
 		frame = (struct tickmap_x86_64_frame) {
 			.form = TICKMAP_FORM_GENERAL
 		};
@@ -148,23 +185,72 @@ tickmap_x86_64_compact(const struct tickmap_cfi *cfi,
 	return frame;
 }
 
+/* A mask of slots as one of registers. */
+static uint32_t slot_mask(unsigned slots)
+{
+	_Static_assert(TICKMAP_RBX == 3 && TICKMAP_RBP == 6 &&
+			       TICKMAP_R12 == 12 && TICKMAP_R15 == 15,
+		       "the shifts below");
+	return (slots & 1) << 3 | (slots & 2) << 5 | (slots & 0x3c) << 10;
+}
+
+/* Some of the save area lies outside the copy: word by word. */
+static void reload_carefully(const struct tickmap_x86_64_frame *frame,
+			     const struct tickmap_stack *stack, uint64_t base,
+			     struct tickmap_x86_64_state *state)
+{
+	for (unsigned left = frame->saved; left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
+		tickmap_state_reload(state, stack, slot_reg[i],
+				     base + (uint64_t)(frame->slot[i] * WORD));
+	}
+}
+
+/*
+ * The usual case: all of the save area is there. Every slot is read, the unused
+ * ones (0) too, so that nothing depends on which registers a frame saves and no
+ * branch is mispredicted.
+ */
+static void reload(const struct tickmap_x86_64_frame *frame,
+		   const struct tickmap_stack *stack, uint64_t base,
+		   struct tickmap_x86_64_state *state)
+{
+	uint64_t offset = base - stack->at;
+
+	if (base < stack->at || offset < frame->span || stack->size < WORD ||
+	    offset > stack->size - WORD) {
+		reload_carefully(frame, stack, base, state);
+		return;
+	}
+	const uint8_t *at = stack->bytes + offset;
+#pragma GCC unroll 6
+	for (unsigned i = 0; i < TICKMAP_X86_64_SLOTS; i++) {
+		uint64_t word, *reg = &state->reg[slot_reg[i]];
+		memcpy(&word, at + frame->slot[i] * WORD, sizeof(word));
+		*reg = frame->saved >> i & 1 ? word : *reg;
+	}
+	state->known |= slot_mask(frame->saved);
+}
+
 static enum tickmap_step step_by_cfa(const struct tickmap_x86_64_frame *frame,
 				     const struct tickmap_stack *stack,
 				     struct tickmap_x86_64_state *state)
 {
-	uint64_t return_address;
+	uint64_t return_address, base;
 	enum tickmap_step step;
 
 	if (!tickmap_state_knows(state, frame->cfa_register))
 		return TICKMAP_STEP_BAD_STACK;
-	uint64_t cfa = state->reg[frame->cfa_register] +
-		       (uint64_t)(int64_t)frame->cfa_offset;
-	if (frame->form == TICKMAP_FORM_INDIRECT) {
+	base = state->reg[frame->cfa_register];
+	uint64_t cfa = base + (uint64_t)(int64_t)frame->cfa_offset;
+	if (frame->form != TICKMAP_FORM_REGISTER) {
 		step = tickmap_stack_read(stack, cfa, &cfa);
 		if (step != TICKMAP_STEP_OK)
 			return step;
 		cfa += (uint64_t)(int64_t)frame->cfa_addend;
 	}
+	if (frame->form != TICKMAP_FORM_REALIGNED)
+		base = cfa;
 	if (cfa <= state->reg[TICKMAP_RSP])
 		return TICKMAP_STEP_BAD_STACK;
 	step = tickmap_stack_read(stack, cfa - WORD, &return_address);
@@ -172,14 +258,10 @@ static enum tickmap_step step_by_cfa(const struct tickmap_x86_64_frame *frame,
 		return step;
 
 	state->known &= TICKMAP_X86_64_PRESERVED;
+	if (frame->saved)
+		reload(frame, stack, base, state);
+	state->known &= ~slot_mask(frame->lost);
 	state->known |= 1u << TICKMAP_RSP | 1u << TICKMAP_RIP;
-	for (unsigned left = frame->saved; left; left &= left - 1) {
-		unsigned i = (unsigned)__builtin_ctz(left);
-		tickmap_state_reload(state, stack, slot_reg[i],
-				     cfa + (uint64_t)(frame->slot[i] * WORD));
-	}
-	for (unsigned left = frame->lost; left; left &= left - 1)
-		state->known &= ~(1u << slot_reg[__builtin_ctz(left)]);
 	state->reg[TICKMAP_RSP] = cfa;
 	state->reg[TICKMAP_RIP] = return_address;
 	return TICKMAP_STEP_OK;
@@ -219,6 +301,7 @@ enum tickmap_step tickmap_x86_64_step(const struct tickmap_x86_64_frame *frame,
 	switch (frame->form) {
 	case TICKMAP_FORM_REGISTER:
 	case TICKMAP_FORM_INDIRECT:
+	case TICKMAP_FORM_REALIGNED:
 		return step_by_cfa(frame, stack, state);
 	case TICKMAP_FORM_OUTERMOST:
 		return TICKMAP_STEP_COMPLETE;
