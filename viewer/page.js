@@ -67,7 +67,13 @@ function shade(name) {
 }
 
 const hasManaged = functions.some(f => f.kind === PYTHON || f.kind === JIT);
-const hasInterpreter = P.nodeFrame.some(f => f & 1);
+const hasInterpreter = P.frameInterpreter.some(f => f);
+
+/* By node: 1 if it, or what called it, is a Python frame. */
+const inPython = new Uint8Array(nodeCount);
+for (let n = 1; n < nodeCount; n++)
+  inPython[n] = P.frameKind[P.nodeFrame[n - 1]] === PYTHON ||
+    inPython[n - P.nodeUp[n - 1]] ? 1 : 0;
 
 /* ---- What is shown ---- */
 
@@ -85,11 +91,9 @@ function chosen(thread, index) {
     state.thread === 't' + index;
 }
 
-/* By node of the recording: samples that end there, and whether any lie at or
- * below it. */
+/* By node of the recording: samples that end there. */
 function countSamples() {
   const self = new Float64Array(nodeCount);
-  const used = new Uint8Array(nodeCount);
   P.threads.forEach((thread, index) => {
     if (!chosen(thread, index))
       return;
@@ -97,34 +101,27 @@ function countSamples() {
     for (let i = 0; i < thread.samples.length; i += 2) {
       node += thread.samples[i];
       self[node] += thread.samples[i + 1];
-      used[node] = 1;
     }
   });
-  for (let n = nodeCount - 1; n > 0; n--)
-    if (used[n])
-      used[n - P.nodeUp[n - 1]] = 1;
-  return { self, used };
+  return self;
 }
 
-/* Merge equal stacks. A child has a greater index than its parent, and `from`
+/* A stack that holds a Python frame is shown without the interpreter's frames:
+ * what ran in them counts for the Python function. */
+function isShort(node) {
+  return !state.interpreter && inPython[node] === 1;
+}
+
+/*
+ * Merge equal stacks. A child has a greater index than its parent, and `from`
  * is the first of the recording's nodes that went into a node: a name for it
- * that survives other settings. */
+ * that survives other settings.
+ */
 function build() {
-  const { self, used } = countSamples();
-  const of = new Int32Array(nodeCount);
+  const self = countSamples();
+  const t = { parent: [0], fn: [-1], self: [0], from: [0], depth: [0] };
   const children = new Map();
-  const t = { parent: [0], fn: [-1], self: [0], total: [], from: [0], depth: [0] };
-  for (let n = 1; n < nodeCount; n++) {
-    if (!used[n])
-      continue;
-    const at = of[n - P.nodeUp[n - 1]];
-    const packed = P.nodeFrame[n - 1];
-    if (packed & 1 && !state.interpreter) {
-      of[n] = at;
-      t.self[at] += self[n];
-      continue;
-    }
-    const fn = functionOf[packed >>> 1];
+  const child = (at, fn, n) => {
     const key = at * functions.length + fn;
     let to = children.get(key);
     if (to === undefined) {
@@ -136,12 +133,30 @@ function build() {
       t.from.push(n);
       t.depth.push(t.depth[at] + 1);
     }
-    of[n] = to;
-    t.self[to] += self[n];
+    return to;
+  };
+  /* Which of a node's two forms samples need, at it or below: 1 as it is, 2
+   * without the interpreter. */
+  const needed = new Uint8Array(nodeCount);
+  for (let n = nodeCount - 1; n > 0; n--) {
+    if (self[n])
+      needed[n] |= isShort(n) ? 2 : 1;
+    needed[n - P.nodeUp[n - 1]] |= needed[n];
+  }
+  const whole = new Int32Array(nodeCount), short = new Int32Array(nodeCount);
+  for (let n = 1; n < nodeCount; n++) {
+    const frame = P.nodeFrame[n - 1], up = n - P.nodeUp[n - 1];
+    const fn = functionOf[frame];
+    if (needed[n] & 1)
+      whole[n] = child(whole[up], fn, n);
+    if (needed[n] & 2)
+      short[n] = P.frameInterpreter[frame] ? short[up] : child(short[up], fn, n);
+    if (self[n])
+      t.self[isShort(n) ? short[n] : whole[n]] += self[n];
   }
   t.self[0] += self[0];
+  t.of = n => needed[n] & 2 ? short[n] : whole[n];
   finish(t);
-  t.of = of;
   return t;
 }
 
@@ -651,7 +666,7 @@ function viewChanged() {
 function treeChanged() {
   const from = state.zoom;
   tree = build();
-  view = from > 0 && from < nodeCount ? tree.of[from] : 0;
+  view = from > 0 && from < nodeCount ? tree.of(from) : 0;
   hovered = selected = -1;
   fit();
   viewChanged();

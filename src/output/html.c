@@ -141,6 +141,11 @@ static uint64_t reason_of(struct page *p, uint32_t frame)
 	return p->profile->frames.items[frame].reason;
 }
 
+static uint64_t interpreter(struct page *p, uint32_t frame)
+{
+	return p->profile->frames.items[frame].interpreter;
+}
+
 static uint64_t lined(struct page *p, uint32_t frame)
 {
 	return tickmap_profile_needs_line(p->profile, frame);
@@ -166,6 +171,7 @@ static void frames(struct page *p)
 	column(p, "frameKind", kind_of);
 	column(p, "frameReason", reason_of);
 	column(p, "frameLined", lined);
+	column(p, "frameInterpreter", interpreter);
 	key(p, "reasonText");
 	tickmap_json_open(&p->json, '[');
 	for (unsigned i = 0; i < TICKMAP_UNRESOLVED_COUNT; i++)
@@ -173,8 +179,7 @@ static void frames(struct page *p)
 	tickmap_json_close(&p->json, ']');
 }
 
-/* Nodes 1 and up: how far back the parent is; the frame, doubled, plus 1 if
- * the node is the interpreter's machinery. */
+/* Nodes 1 and up: how far back the parent is, and the frame. */
 static void nodes(struct page *p)
 {
 	const struct tickmap_node *n = p->profile->nodes.items;
@@ -188,10 +193,7 @@ static void nodes(struct page *p)
 	key(p, "nodeFrame");
 	tickmap_json_open(&p->json, '[');
 	for (size_t i = 1; i < count; i++)
-		tickmap_json_u64(&p->json,
-				 (uint64_t)n[i].frame * 2 +
-					 tickmap_frame_is_folded(p->profile,
-								 (uint32_t)i));
+		tickmap_json_u64(&p->json, n[i].frame);
 	tickmap_json_close(&p->json, ']');
 }
 

@@ -55,6 +55,16 @@ enum tickmap_ink tickmap_paint_kind(unsigned kind)
 						     : TICKMAP_INK_PLAIN;
 }
 
+/* Nothing from a recording may steer the terminal. */
+static void put_clean(FILE *out, const char *bytes, size_t length)
+{
+	for (size_t i = 0; i < length; i++) {
+		unsigned char c = (unsigned char)bytes[i];
+
+		putc(c < 0x20 || c == 0x7f ? '?' : c, out);
+	}
+}
+
 /* Bytes of the character at the front; a stray byte counts as one. */
 static size_t step(const char *bytes, size_t length)
 {
@@ -87,7 +97,7 @@ size_t tickmap_paint_cut(const struct tickmap_paint *paint, const char *bytes,
 	size_t all = tickmap_paint_columns(bytes, length);
 
 	if (all <= columns) {
-		fwrite(bytes, 1, length, paint->out);
+		put_clean(paint->out, bytes, length);
 		return all;
 	}
 	if (columns == 0)
@@ -96,9 +106,9 @@ size_t tickmap_paint_cut(const struct tickmap_paint *paint, const char *bytes,
 	size_t tail = (columns - 1) * 2 / 5, head = columns - 1 - tail;
 	size_t from = skip(bytes, length, all - tail);
 
-	fwrite(bytes, 1, skip(bytes, length, head), paint->out);
+	put_clean(paint->out, bytes, skip(bytes, length, head));
 	fputs(ELLIPSIS, paint->out);
-	fwrite(bytes + from, 1, length - from, paint->out);
+	put_clean(paint->out, bytes + from, length - from);
 	return columns;
 }
 
@@ -121,11 +131,7 @@ size_t tickmap_paint_wrapped(const struct tickmap_paint *paint,
 			putc(' ', paint->out);
 			column++;
 		}
-		for (size_t i = 0; i < length; i++) {
-			unsigned char c = (unsigned char)text[i];
-
-			putc(c < 0x20 || c == 0x7f ? '?' : c, paint->out);
-		}
+		put_clean(paint->out, text, length);
 		column += columns;
 		first = false;
 		text += length;

@@ -58,6 +58,16 @@ static void add_frame(struct script *s, uint32_t node, uint64_t avma)
 	tickmap_text_add(&s->text, ")\n", 2);
 }
 
+static bool has_python(const struct tickmap_profile *profile, uint32_t node)
+{
+	const struct tickmap_node *nodes = profile->nodes.items;
+
+	while (node && profile->frames.items[nodes[node].frame].kind !=
+			       TICKMAP_FRAME_PYTHON)
+		node = nodes[node].parent;
+	return node;
+}
+
 static void add_sample(struct script *s,
 		       const struct tickmap_profile_sample *sample)
 {
@@ -72,6 +82,7 @@ static void add_sample(struct script *s,
 			 sample->time_ns / 1000000000,
 			 sample->time_ns / 1000 % 1000000);
 	uint64_t avma = sample->avma;
+	bool python = has_python(profile, sample->node);
 
 	add_string(&s->text, profile, thread->comm, "[unknown]");
 	tickmap_text_add(&s->text, head, (size_t)n);
@@ -79,8 +90,11 @@ static void add_sample(struct script *s,
 	tickmap_text_add(&s->text, ":\n", 2);
 	for (uint32_t node = sample->node; node;
 	     node = profile->nodes.items[node].parent) {
-		if (s->interpreter_frames ||
-		    !tickmap_frame_is_folded(profile, node))
+		const struct tickmap_frame *frame =
+			&profile->frames
+				 .items[profile->nodes.items[node].frame];
+
+		if (s->interpreter_frames || !python || !frame->interpreter)
 			add_frame(s, node, avma);
 		avma = 0;
 	}

@@ -27,10 +27,12 @@ int tickmap_report_tree(const struct tickmap_part *part);
 /* "FUNCTIONS  what the columns mean ..." */
 void tickmap_report_title(const struct tickmap_paint *paint, const char *title,
 			  const char *text);
-/* A name in its kind's ink, cut to `columns`; returns the columns. */
+/* A name in its kind's ink, cut to `columns`; returns the columns. Of
+ * "py::NAME:PATH" only the part before the path, which is where it is. */
 size_t tickmap_report_name(const struct tickmap_part *part, uint32_t frame,
 			   size_t columns);
-/* Where a function is, shortly: its library or its source file. */
+/* Where a function is, shortly: its library, or the end of its source file's
+ * path. */
 const char *tickmap_report_where(const struct tickmap_profile *profile,
 				 uint32_t frame);
 

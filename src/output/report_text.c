@@ -22,14 +22,39 @@ void tickmap_report_title(const struct tickmap_paint *paint, const char *title,
 	fputs("\n\n", paint->out);
 }
 
+/* Where the path begins in "py::NAME:PATH"; 0 if there is none. */
+static size_t python_path(const struct tickmap_profile *profile, uint32_t frame)
+{
+	const struct tickmap_frame *f = &profile->frames.items[frame];
+	const char *name = tickmap_string(profile->strings, f->name, NULL);
+	const char *colon = strrchr(name, ':');
+
+	if (f->kind != TICKMAP_FRAME_PYTHON || !colon || colon - name < 5 ||
+	    colon[-1] == ':' || !colon[1])
+		return 0;
+	return (size_t)(colon + 1 - name);
+}
+
 size_t tickmap_report_name(const struct tickmap_part *part, uint32_t frame,
 			   size_t columns)
 {
+	const struct tickmap_profile *profile = part->profile;
+	const struct tickmap_frame *f = &profile->frames.items[frame];
 	struct tickmap_text text = { 0 };
-	enum tickmap_ink ink =
-		tickmap_paint_kind(part->profile->frames.items[frame].kind);
+	enum tickmap_ink ink = tickmap_paint_kind(f->kind);
+	size_t path = python_path(profile, frame);
+	char line[16];
 
-	tickmap_text_add_name(&text, part->profile, frame, 0);
+	if (path)
+		tickmap_text_add_clean(
+			&text, tickmap_string(profile->strings, f->name, NULL),
+			path - 1, false);
+	else
+		tickmap_text_add_name(&text, profile, frame, 0);
+	if (path && tickmap_profile_needs_line(profile, frame)) {
+		snprintf(line, sizeof(line), ":%" PRIu32, f->line);
+		tickmap_text_add(&text, line, strlen(line));
+	}
 	tickmap_paint_on(&part->paint, ink);
 	size_t written = tickmap_paint_cut(&part->paint, text.bytes.items,
 					   text.bytes.count, columns);
@@ -42,11 +67,22 @@ const char *tickmap_report_where(const struct tickmap_profile *profile,
 				 uint32_t frame)
 {
 	const struct tickmap_frame *f = &profile->frames.items[frame];
+	size_t path = python_path(profile, frame);
 	const char *where = tickmap_string(profile->strings,
-					   f->file ? f->file : f->dso, NULL);
-	const char *slash = f->file ? strrchr(where, '/') : NULL;
+					   path	     ? f->name
+					   : f->file ? f->file
+						     : f->dso,
+					   NULL) +
+			    path;
+	const char *end = where + strlen(where);
 
-	return slash ? slash + 1 : where;
+	/* "package/module.py": a name alone is too often __init__.py. */
+	for (int slashes = 0; (path || f->file) && end > where; end--) {
+		slashes += end[-1] == '/';
+		if (slashes == 2)
+			return end;
+	}
+	return where;
 }
 
 static int print_part(const struct tickmap_part *part)

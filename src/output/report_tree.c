@@ -144,7 +144,7 @@ static void print_prefix(const struct work *w, const struct tickmap_text *path)
 	tickmap_paint_off(paint, TICKMAP_INK_DIM);
 }
 
-/* A native function is not much without its library. */
+/* A function is not much without its library or file. */
 static void print_where(const struct work *w, uint32_t frame, size_t room)
 {
 	const struct tickmap_profile *profile = w->part->profile;
@@ -153,10 +153,11 @@ static void print_where(const struct work *w, uint32_t frame, size_t room)
 	const char *where = tickmap_report_where(profile, frame);
 	size_t columns = tickmap_paint_columns(where, strlen(where));
 
-	if ((f->kind != TICKMAP_FRAME_NATIVE && !f->file) || columns + 2 > room)
+	if ((f->kind > TICKMAP_FRAME_NATIVE && !f->file) || columns + 2 > room)
 		return;
 	tickmap_paint_on(paint, TICKMAP_INK_DIM);
-	fprintf(paint->out, "  %s", where);
+	fputs("  ", paint->out);
+	tickmap_paint_cut(paint, where, strlen(where), columns);
 	tickmap_paint_off(paint, TICKMAP_INK_DIM);
 }
 
@@ -251,6 +252,9 @@ static void enter(const struct work *w, uint32_t node,
 
 	if (shape->skipped)
 		return;
+	/* Another thread's start, say: not called by what stands above. */
+	if (!w->nodes[node].parent && first_shown(w, w->nodes[0].first) != node)
+		putc('\n', w->part->paint.out);
 	if (branch)
 		tickmap_text_add(path, last ? "└─ " : "├─ ", strlen("└─ "));
 	print_line(w, node, path);

@@ -9,17 +9,36 @@
  * a few of the interpreter's frames between two of its own. */
 #define CYCLE_MAX 8
 
-static uint32_t *shown_nodes(const struct tickmap_profile *profile)
+/*
+ * Each node is there twice: as it is, for stacks without Python, and behind
+ * all of them without the interpreter's frames, where 0 stands for the root.
+ */
+static void fill_view(const struct tickmap_profile *profile,
+		      struct tickmap_profile *view, uint32_t *shown,
+		      bool *in_python)
 {
-	const struct tickmap_node *nodes = profile->nodes.items;
-	size_t count = profile->nodes.count;
-	uint32_t *shown = calloc(count + 1, sizeof(*shown));
+	const struct tickmap_frame *frames = profile->frames.items;
+	struct tickmap_node *nodes = view->nodes.items;
+	uint32_t count = (uint32_t)profile->nodes.count;
 
-	for (size_t i = 1; shown && i < count; i++)
-		shown[i] = tickmap_frame_is_folded(profile, (uint32_t)i)
-				   ? shown[nodes[i].parent]
-				   : (uint32_t)i;
-	return shown;
+	for (uint32_t i = 1; i < count; i++) {
+		struct tickmap_node n = profile->nodes.items[i];
+		const struct tickmap_frame *frame = &frames[n.frame];
+
+		nodes[i] = n;
+		nodes[count + i].frame = n.frame;
+		nodes[count + i].parent = shown[n.parent];
+		shown[i] = frame->interpreter ? shown[n.parent] : count + i;
+		in_python[i] = in_python[n.parent] ||
+			       frame->kind == TICKMAP_FRAME_PYTHON;
+	}
+	for (size_t i = 0; i < profile->samples.count; i++) {
+		struct tickmap_profile_sample *s = &view->samples.items[i];
+
+		*s = profile->samples.items[i];
+		if (in_python[s->node])
+			s->node = shown[s->node];
+	}
 }
 
 int tickmap_folded_view(const struct tickmap_profile *profile,
@@ -27,28 +46,25 @@ int tickmap_folded_view(const struct tickmap_profile *profile,
 {
 	struct tickmap_profile view = *profile;
 	size_t nodes = profile->nodes.count, samples = profile->samples.count;
-	uint32_t *shown = shown_nodes(profile);
+	uint32_t *shown = calloc(nodes, sizeof(*shown));
+	bool *in_python = calloc(nodes, sizeof(*in_python));
+	int status = TICKMAP_E_NOMEM;
 
-	view.nodes.items = calloc(nodes + 1, sizeof(*view.nodes.items));
+	view.nodes.items = NULL;
+	if (nodes <= UINT32_MAX / 2)
+		view.nodes.items = calloc(2 * nodes, sizeof(*view.nodes.items));
+	view.nodes.count = 2 * nodes;
 	view.samples.items = calloc(samples + 1, sizeof(*view.samples.items));
-	if (!shown || !view.nodes.items || !view.samples.items) {
-		free(shown);
+	if (shown && in_python && view.nodes.items && view.samples.items) {
+		fill_view(profile, &view, shown, in_python);
+		*ret_view = view;
+		status = TICKMAP_OK;
+	} else {
 		tickmap_folded_free(&view);
-		return TICKMAP_E_NOMEM;
-	}
-	for (size_t i = 0; i < nodes; i++) {
-		view.nodes.items[i] = profile->nodes.items[i];
-		view.nodes.items[i].parent =
-			shown[profile->nodes.items[i].parent];
-	}
-	for (size_t i = 0; i < samples; i++) {
-		view.samples.items[i] = profile->samples.items[i];
-		view.samples.items[i].node =
-			shown[profile->samples.items[i].node];
 	}
 	free(shown);
-	*ret_view = view;
-	return TICKMAP_OK;
+	free(in_python);
+	return status;
 }
 
 void tickmap_folded_free(struct tickmap_profile *view)

@@ -10,9 +10,9 @@
 #include "profile/profile.h"
 
 /*
- * A copy of a profile's stacks without the frames that
- * tickmap_frame_is_folded(): what ran in them counts for the Python frame
- * above. It shares the rest with the profile, and the indices of samples stay.
+ * A copy of a profile's stacks in which stacks that hold a Python frame have
+ * none of the interpreter's: what ran in them counts for the Python frame above
+ * them. It shares the rest with the profile, and the indices of samples stay.
  * Only public fields may be used. Free with tickmap_folded_free.
  */
 int tickmap_folded_view(const struct tickmap_profile *profile,
