@@ -179,12 +179,49 @@ static enum tickmap_step
 step(struct walk *walk, const struct tickmap_x86_64_frame *frame, uint64_t at)
 {
 	walk->exact = false;
-	if (walk->quick && frame->form == TICKMAP_FORM_REGISTER)
-		return tickmap_x86_64_quick_step(frame, &walk->stack,
-						 &walk->state);
 	if (frame->form == TICKMAP_FORM_GENERAL)
 		return step_by_table(walk, at, &walk->exact);
 	return tickmap_x86_64_step(frame, &walk->stack, &walk->state);
+}
+
+/*
+ * As many usual frames as there are, all in machine registers: this loop is
+ * where the time goes. What it cannot do it leaves as it was.
+ */
+static size_t quick_frames(struct walk *walk, uint64_t *ips, size_t room)
+{
+	struct tickmap_x86_64_state *state = &walk->state;
+	const struct tickmap_stack stack = walk->stack;
+	uint64_t key = walk->space->key, salt = walk->salt;
+	struct tickmap_x86_64_quick quick = {
+		.pc = state->reg[TICKMAP_RIP],
+		.sp = state->reg[TICKMAP_RSP],
+		.bp = state->reg[TICKMAP_RBP],
+		.knows_bp = tickmap_state_knows(state, TICKMAP_RBP),
+	};
+	uint64_t at = quick.pc - !walk->exact;
+	size_t n = 0;
+
+	for (; n < room; n++) {
+		const struct cached *place =
+			cache_place(walk->unwinder, salt, at);
+		uint64_t pc = quick.pc;
+		if (place->at != at || place->key != key ||
+		    !tickmap_x86_64_quick_step(&place->frame, &stack, &quick))
+			break;
+		ips[n] = pc;
+		at = quick.pc - 1;
+	}
+	if (!n)
+		return 0;
+	walk->unwinder->stats.cache_hits += n;
+	walk->exact = false;
+	state->reg[TICKMAP_RIP] = quick.pc;
+	state->reg[TICKMAP_RSP] = quick.sp;
+	state->reg[TICKMAP_RBP] = quick.bp;
+	state->known = 1u << TICKMAP_RIP | 1u << TICKMAP_RSP |
+		       (uint32_t)quick.knows_bp << TICKMAP_RBP;
+	return n;
 }
 
 enum { WALK_AGAIN = TICKMAP_END_COUNT };
@@ -197,7 +234,15 @@ static size_t walk_frames(struct walk *walk, uint64_t *ips, size_t max,
 	bool by_frame_pointer = false;
 
 	for (size_t n = 0; n < max; n++) {
-		uint64_t at = walk->exact ? *pc : *pc - 1;
+		if (walk->quick) {
+			size_t done = quick_frames(walk, ips + n, max - n);
+			if (done)
+				by_frame_pointer = false;
+			n += done;
+			if (n == max)
+				break;
+		}
+		uint64_t at = *pc - !walk->exact;
 		const struct tickmap_x86_64_frame *frame = lookup(walk, at);
 		if (!frame && by_frame_pointer) {
 			/* That was no frame record. */

@@ -53,38 +53,46 @@ enum tickmap_step tickmap_x86_64_step(const struct tickmap_x86_64_frame *frame,
 				      const struct tickmap_stack *stack,
 				      struct tickmap_x86_64_state *state);
 
+/* The two registers that nearly all frames are found by. */
+struct tickmap_x86_64_quick {
+	uint64_t pc, sp, bp;
+	bool knows_bp;
+};
+
 /*
- * The same for FORM_REGISTER, but it only follows the two registers that nearly
- * all frames are found by, and forgets the others.
+ * One usual frame, and no other register followed. False: nothing has changed,
+ * tickmap_x86_64_step knows why not.
  */
-static inline enum tickmap_step
+static inline bool
 tickmap_x86_64_quick_step(const struct tickmap_x86_64_frame *frame,
 			  const struct tickmap_stack *stack,
-			  struct tickmap_x86_64_state *state)
+			  struct tickmap_x86_64_quick *quick)
 {
-	const unsigned rbp_bit = 1u << TICKMAP_X86_64_SLOT_RBP;
-	uint64_t return_address;
-	uint64_t cfa = state->reg[frame->cfa_register] +
-		       (uint64_t)(int64_t)frame->cfa_offset;
+	const unsigned bp_bit = 1u << TICKMAP_X86_64_SLOT_RBP;
+	const uint64_t word = sizeof(uint64_t);
+	bool by_bp = frame->cfa_register == TICKMAP_RBP;
+	uint64_t pc, bp = quick->bp;
+	bool knows_bp = quick->knows_bp;
 
-	if (cfa <= state->reg[TICKMAP_RSP])
-		return TICKMAP_STEP_BAD_STACK;
-	enum tickmap_step step = tickmap_stack_read(
-		stack, cfa - sizeof(return_address), &return_address);
-	if (step != TICKMAP_STEP_OK)
-		return step;
-	state->known &=
-		1u << TICKMAP_RSP | 1u << TICKMAP_RBP | 1u << TICKMAP_RIP;
-	if (frame->saved & rbp_bit)
-		tickmap_state_reload(
-			state, stack, TICKMAP_RBP,
-			cfa + (uint64_t)(frame->slot[TICKMAP_X86_64_SLOT_RBP] *
-					 (int64_t)sizeof(uint64_t)));
-	else if (frame->lost & rbp_bit)
-		state->known &= ~(1u << TICKMAP_RBP);
-	state->reg[TICKMAP_RSP] = cfa;
-	state->reg[TICKMAP_RIP] = return_address;
-	return TICKMAP_STEP_OK;
+	if (frame->form != TICKMAP_FORM_REGISTER ||
+	    (by_bp ? !knows_bp : frame->cfa_register != TICKMAP_RSP))
+		return false;
+	uint64_t cfa =
+		(by_bp ? bp : quick->sp) + (uint64_t)(int64_t)frame->cfa_offset;
+	if (cfa <= quick->sp ||
+	    tickmap_stack_read(stack, cfa - word, &pc) != TICKMAP_STEP_OK ||
+	    !pc)
+		return false;
+	if ((frame->saved | frame->lost) & bp_bit) {
+		uint64_t slot = (uint64_t)frame->slot[TICKMAP_X86_64_SLOT_RBP];
+		if (frame->lost & bp_bit ||
+		    tickmap_stack_read(stack, cfa + slot * word, &bp) !=
+			    TICKMAP_STEP_OK)
+			return false;
+		knows_bp = true;
+	}
+	*quick = (struct tickmap_x86_64_quick) { pc, cfa, bp, knows_bp };
+	return true;
 }
 
 #endif
