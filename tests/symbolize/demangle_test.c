@@ -55,7 +55,7 @@ static void test_rust_names_are_readable_and_lose_their_hash(void **state)
 	       "utf8_idents::საჭმელად_გემრიელი_სადილი");
 	expect("_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBox"
 	       "pEp6OutputuEL_ECs1iopQbuBiw2_3std",
-	       "alloc::alloc::box_free::<dyn alloc::boxed::FnBox<(), Output = "
+	       "alloc::alloc::box_free::<dyn alloc::boxed::FnBox<_, Output = "
 	       "()>>");
 }
 
