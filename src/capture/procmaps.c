@@ -85,7 +85,7 @@ static bool take_path(struct line *line, char path[PATH_SIZE])
 		}
 	}
 	path[used] = '\0';
-	if (!used)
+	if (!*path)
 		strcpy(path, "//anon");
 	return true;
 }

@@ -19,7 +19,7 @@ static void burn(clockid_t clock, long milliseconds)
 	clock_gettime(clock, &start);
 	do {
 		for (unsigned i = 0; i < 20000; i++)
-			x += i;
+			x = x + i;
 		clock_gettime(clock, &now);
 	} while ((now.tv_sec - start.tv_sec) * 1000 +
 			 (now.tv_nsec - start.tv_nsec) / 1000000 <
