@@ -35,84 +35,66 @@ static enum tickmap_step find_cfa(struct frame *frame,
 	return TICKMAP_STEP_OK;
 }
 
-/* Where a register is saved, by a rule that says so. */
-static enum tickmap_step find_slot(const struct frame *frame,
-				   const struct tickmap_rule *rule,
-				   unsigned reg, uint64_t *ret_slot)
+/* The caller's value of a register, by a rule that says where it is. */
+static enum tickmap_step find_value(const struct frame *frame,
+				    const struct tickmap_rule *rule,
+				    unsigned reg, uint64_t *ret_value)
 {
-	if (rule->reg[reg].kind == TICKMAP_RULE_EXPRESSION)
-		return evaluate(frame, (uint32_t)rule->reg[reg].offset,
-				rule->reg[reg].size, &frame->cfa, ret_slot);
-	*ret_slot = frame->cfa + (uint64_t)(int64_t)rule->reg[reg].offset;
-	return TICKMAP_STEP_OK;
-}
-
-static void keep(const struct tickmap_rule *rule, unsigned reg,
-		 const struct frame *frame, struct tickmap_x86_64_state *next)
-{
-	bool kept = rule->signal_frame || TICKMAP_X86_64_PRESERVED >> reg & 1;
-
-	if (reg == TICKMAP_RSP)
-		next->reg[reg] = frame->cfa;
-	else if (!kept)
-		next->known &= ~(1u << reg);
-}
-
-/* One register of the caller. Only the return address must be found. */
-static enum tickmap_step find_register(const struct frame *frame,
-				       const struct tickmap_rule *rule,
-				       unsigned reg,
-				       struct tickmap_x86_64_state *next)
-{
+	int32_t offset = rule->reg[reg].offset;
+	uint64_t at = frame->cfa + (uint64_t)(int64_t)offset;
 	enum tickmap_step step = TICKMAP_STEP_OK;
-	uint64_t slot, *value = &next->reg[reg];
-	unsigned from;
 
-	next->known |= 1u << reg;
 	switch (rule->reg[reg].kind) {
-	case TICKMAP_RULE_SAME:
-		if (reg == TICKMAP_RIP)
-			return TICKMAP_STEP_BAD_RULE;
-		next->known = (next->known & ~(1u << reg)) |
-			      (frame->state->known & 1u << reg);
-		keep(rule, reg, frame, next);
-		return TICKMAP_STEP_OK;
-	case TICKMAP_RULE_UNDEFINED:
-		next->known &= ~(1u << reg);
-		return reg == TICKMAP_RIP ? TICKMAP_STEP_COMPLETE
-					  : TICKMAP_STEP_OK;
-	case TICKMAP_RULE_OFFSET:
-	case TICKMAP_RULE_EXPRESSION:
-		step = find_slot(frame, rule, reg, &slot);
-		if (step != TICKMAP_STEP_OK)
-			break;
-		if (reg != TICKMAP_RIP) {
-			next->known &= frame->state->known | ~(1u << reg);
-			tickmap_state_reload(next, frame->stack, reg, slot);
-			return TICKMAP_STEP_OK;
-		}
-		step = tickmap_stack_read(frame->stack, slot, value);
-		break;
 	case TICKMAP_RULE_VAL_OFFSET:
-		*value = frame->cfa + (uint64_t)(int64_t)rule->reg[reg].offset;
-		break;
+		*ret_value = at;
+		return TICKMAP_STEP_OK;
 	case TICKMAP_RULE_REGISTER:
-		from = (unsigned)rule->reg[reg].offset;
-		*value = frame->state->reg[from];
-		if (!tickmap_state_knows(frame->state, from))
-			step = TICKMAP_STEP_BAD_STACK;
-		break;
+		if (!tickmap_state_knows(frame->state, (unsigned)offset))
+			return TICKMAP_STEP_BAD_STACK;
+		*ret_value = frame->state->reg[offset];
+		return TICKMAP_STEP_OK;
 	case TICKMAP_RULE_VAL_EXPRESSION:
-		step = evaluate(frame, (uint32_t)rule->reg[reg].offset,
-				rule->reg[reg].size, &frame->cfa, value);
+		return evaluate(frame, (uint32_t)offset, rule->reg[reg].size,
+				&frame->cfa, ret_value);
+	case TICKMAP_RULE_EXPRESSION:
+		step = evaluate(frame, (uint32_t)offset, rule->reg[reg].size,
+				&frame->cfa, &at);
+		break;
+	case TICKMAP_RULE_OFFSET:
 		break;
 	default:
-		step = TICKMAP_STEP_BAD_RULE;
+		return TICKMAP_STEP_BAD_RULE;
 	}
-	if (step == TICKMAP_STEP_OK)
+	if (step != TICKMAP_STEP_OK)
 		return step;
-	next->known &= ~(1u << reg);
-	return reg == TICKMAP_RIP ? step : TICKMAP_STEP_OK;
+	return tickmap_stack_read(frame->stack, at, ret_value);
+}
+
+/* What cannot be found is unknown from here on: it may never be needed. */
+static void find_register(const struct frame *frame,
+			  const struct tickmap_rule *rule, unsigned reg,
+			  struct tickmap_x86_64_state *next)
+{
+	bool kept = rule->signal_frame || TICKMAP_X86_64_PRESERVED >> reg & 1;
+	enum tickmap_step step;
+
+	switch (rule->reg[reg].kind) {
+	case TICKMAP_RULE_SAME:
+		if (reg == TICKMAP_RSP)
+			next->reg[reg] = frame->cfa;
+		else if (!kept)
+			next->known &= ~(1u << reg);
+		break;
+	case TICKMAP_RULE_UNDEFINED:
+		next->known &= ~(1u << reg);
+		break;
+	default:
+		step = find_value(frame, rule, reg, &next->reg[reg]);
+		if (step == TICKMAP_STEP_OK)
+			next->known |= 1u << reg;
+		else if (step != TICKMAP_STEP_BELOW) /* see state.h: popped */
+			next->known &= ~(1u << reg);
+	}
 }
 
 /*
@@ -152,9 +134,10 @@ enum tickmap_step tickmap_x86_64_general(const struct tickmap_cfi *cfi,
 	if (!tickmap_state_knows(&next, TICKMAP_RSP) ||
 	    !makes_progress(rule, state, &next))
 		return TICKMAP_STEP_BAD_STACK;
-	step = find_register(&frame, rule, TICKMAP_RIP, &next);
+	step = find_value(&frame, rule, TICKMAP_RIP, &next.reg[TICKMAP_RIP]);
 	if (step != TICKMAP_STEP_OK)
 		return step;
+	next.known |= 1u << TICKMAP_RIP;
 	*state = next;
 	return TICKMAP_STEP_OK;
 }
