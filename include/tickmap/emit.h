@@ -160,13 +160,13 @@ struct tickmap_unwind {
  * and by which tickmap_emit_move finds the code. A caller that moves code gives
  * its own indices; a 0 is replaced by one above all that were used so far.
  *
- * Look-alikes. perf from about 6.16 on identifies the image that it makes of
- * each function by the code bytes alone, later versions by code and name, and
- * may show one of several equal functions for all of them. The library does not
- * change published bytes. A caller with many equal functions (trampolines) can
- * keep them apart by a no-op with a distinct operand behind the last
- * instruction, within code_size. The unwinding bytes of each function differ:
- * the FDE's augmentation data, which consumers skip, hold the index.
+ * Look-alikes. Versions of perf identify the image that they make of each
+ * function by its code bytes, or by these and the name (7.2), and may show one
+ * of several equal functions for all of them. The library does not change
+ * published bytes. A caller with many equal functions (trampolines) can keep
+ * them apart by a no-op with a distinct operand behind the last instruction,
+ * within code_size. What differs by itself are the unwinding bytes: the FDE's
+ * augmentation data, which consumers skip, hold the index.
  */
 struct tickmap_code {
 	size_t size;	    /* sizeof(struct tickmap_code) */

@@ -438,15 +438,23 @@ static void a_full_disk_leaves_whole_records(void **state)
 	assert_child(on_a_full_disk, *state, "mounting needs root");
 }
 
-static int at_the_file_size_limit(const char *dir)
+static int up_to_limit(const char *dir, uint32_t sinks, rlim_t size)
 {
 	/* SIGXFSZ is not ignored: it would end this process. */
-	struct rlimit limit = { 10007, 20000 };
+	struct rlimit limit = { size, 20000 };
 
 	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
-	if (publish_to_the_end(dir, DUMP, EFBIG))
-		return 1;
-	return publish_to_the_end(dir, MAP, EFBIG);
+	return publish_to_the_end(dir, sinks, EFBIG);
+}
+
+static int at_the_file_size_limit(const char *dir)
+{
+	/* inside a record, and where one ends */
+	CHECK(!up_to_limit(dir, DUMP, 10007));
+	CHECK(!up_to_limit(dir, DUMP, 40 + 100 * 80));
+	CHECK(!up_to_limit(dir, MAP, 10007));
+	CHECK(!up_to_limit(dir, MAP, 400 * 22));
+	return 0;
 }
 
 static void the_file_size_limit_is_a_failure_not_a_signal(void **state)

@@ -2,7 +2,7 @@
 /*
  * Runs machine code that it has published, for perf_test.py: a function with a
  * frame pointer, one without, and two whose bytes are the same. Prints where
- * they are. perf_target DIR LOOPS
+ * the dump is. perf_target DIR LOOPS
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -76,6 +76,8 @@ int main(int argc, char **argv)
 	    tickmap_unwind_frame_pointer(&unwind_fp, 0, 9) ||
 	    tickmap_unwind_stack_pointer(&unwind_sp, steps, 2))
 		return 1;
+	puts(tickmap_emit_path(emit, TICKMAP_EMIT_JITDUMP));
+	fflush(stdout);
 	functions[0] =
 		publish("toy_with_fp", with_fp, sizeof(with_fp), &unwind_fp);
 	functions[1] = publish("toy_without_fp", without_fp, sizeof(without_fp),

@@ -9,6 +9,7 @@ accept the frames in the images that perf makes.
 usage: perf_test.py PERF_TARGET     exit code 77: skipped, the reason is printed
 """
 import collections
+import contextlib
 import glob
 import os
 import re
@@ -19,6 +20,8 @@ import tempfile
 
 FUNCTIONS = {"toy_with_fp", "toy_without_fp", "toy_twin_a", "toy_twin_b"}
 LOOPS = "300000000"
+# perf 7.2 unwinds only through images whose path starts with /tmp/jitted-.
+DUMPS = "/tmp"
 
 
 def skip(reason):
@@ -46,11 +49,11 @@ def record(target, work, env, graph):
     data = os.path.join(work, "perf.data")
     done = subprocess.run(
         ["perf", "record", "-q", "-k", "1", "-e", "cpu-clock:u", "-F", "997",
-         "--call-graph", graph, "-o", data, target, work, LOOPS],
+         "--call-graph", graph, "-o", data, target, DUMPS, LOOPS],
         env=env, capture_output=True, text=True)
     if done.returncode:
         skip("perf record: " + done.stderr.strip()[-300:])
-    return data
+    return data, done.stdout.strip()
 
 
 def check_stacks(samples, strangers):
@@ -65,8 +68,12 @@ def check_stacks(samples, strangers):
     assert leaves["[unknown]"] <= strangers, leaves
 
 
-def check_images(work, env):
-    images = glob.glob(os.path.join(work, "jitted-*.so"))
+def images_of(dump):
+    pid = re.search(r"jit-(\d+)\.dump$", dump)[1]
+    return glob.glob(os.path.join(DUMPS, f"jitted-{pid}-*.so"))
+
+
+def check_images(images, env):
     assert len(images) == len(FUNCTIONS), images
     ids = set()
     frames = set()
@@ -96,6 +103,17 @@ def check_lines(data, env):
     assert "20" in lines, text[:2000]
 
 
+def check(plain, dump, work, env):
+    data = os.path.join(work, "injected.data")
+    run(["perf", "inject", "--jit", "-i", plain, "-o", data], env)
+    text = run(["perf", "script", "--no-inline", "-i", data, "-F", "ip,sym"],
+               env)
+    samples = list(stacks(text))
+    check_stacks(samples, len(samples) // 20)
+    check_images(images_of(dump), env)
+    check_lines(data, env)
+
+
 def main():
     if not shutil.which("perf"):
         skip("perf is not installed")
@@ -103,15 +121,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tickmap-emit-") as work:
         # perf keeps copies of images under HOME.
         env = dict(os.environ, HOME=work, LC_ALL="C", DEBUGINFOD_URLS="")
-        plain = record(target, work, env, "dwarf,8192")
-        data = os.path.join(work, "injected.data")
-        run(["perf", "inject", "--jit", "-i", plain, "-o", data], env)
-        text = run(["perf", "script", "--no-inline", "-i", data, "-F",
-                    "ip,sym"], env)
-        samples = list(stacks(text))
-        check_stacks(samples, len(samples) // 20)
-        check_images(work, env)
-        check_lines(data, env)
+        plain, dump = record(target, work, env, "dwarf,8192")
+        try:
+            check(plain, dump, work, env)
+        finally:
+            for path in images_of(dump) + [dump]:
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(path)
     print("good")
 
 
