@@ -103,6 +103,12 @@ def calls_of(python, directory):
         return code.replace("py::everything_once:", "py::main:")
     calls = {(name(a), name(b)) for a, b in json.loads(path.read_text())}
     calls.add(("py::<module>:" + TRUTH, "py::main:" + TRUTH))
+    # Making a coroutine enters its frame once, which no profile function sees.
+    calls.add(("py::asynchronous:" + TRUTH, "py::coroutine:" + TRUTH))
+    # Runs before a thread's profile function is set.
+    calls |= {(inner.replace("_bootstrap_inner", "_bootstrap"), inner)
+              for pair in calls for inner in pair
+              if "_bootstrap_inner:" in inner}
     return calls
 
 

@@ -364,12 +364,13 @@ def everything_once():
     for part, kinds in (("part_a", KINDS_A), ("part_b", KINDS_B),
                         ("part_c", KINDS_C)):
         for kind in kinds:
-            for chosen in (kind,):
-                state.random = OnlyOne(chosen)
-                for _ in range(4):
-                    PARTS[part](state, 0.001)
-    state = State(2)
-    work(state, 0.05)
+            state.random = OnlyOne(kind)
+            for _ in range(4):
+                PARTS[part](state, 0.001)
+    for behind in SHARES:
+        state = State(2)
+        state.spent = {p: 0.0 if p == behind else 1.0 for p in SHARES}
+        work(state, 0.001)
     in_threads(5, 1, 0.05)
     deep(20, 0.001)
 
