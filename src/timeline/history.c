@@ -7,9 +7,10 @@ static void drop_index(struct tickmap_history *history)
 {
 	tickmap_vec_free(&history->bounds);
 	free(history->nodes);
+	free(history->levels);
 	free(history->since);
 	free(history->list);
-	history->nodes = history->list = NULL;
+	history->nodes = history->list = history->levels = NULL;
 	history->since = NULL;
 	history->leaves = 0;
 }
@@ -35,17 +36,68 @@ bool tickmap_history_add(struct tickmap_history *history,
 	return place != NULL;
 }
 
-static int compare_u64(const void *a, const void *b)
+/* Least significant byte first; bytes that are the same everywhere cost
+ * nothing, and of addresses most are. False: out of memory. */
+static bool sort_u64(uint64_t *values, size_t count)
 {
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
+	uint64_t *from = values, *to = malloc(count * sizeof(*to));
+	uint64_t *spare = to;
+	uint64_t differ = 0;
+
+	if (!to)
+		return false;
+	for (size_t i = 0; i < count; i++)
+		differ |= values[i] ^ values[0];
+	for (unsigned shift = 0; shift < 64; shift += 8) {
+		size_t places[257] = { 0 };
+		if (!(differ >> shift & 0xff))
+			continue;
+		for (size_t i = 0; i < count; i++)
+			places[(from[i] >> shift & 0xff) + 1]++;
+		for (unsigned b = 1; b < 256; b++)
+			places[b] += places[b - 1];
+		for (size_t i = 0; i < count; i++)
+			to[places[from[i] >> shift & 0xff]++] = from[i];
+		uint64_t *swap = from;
+		from = to;
+		to = swap;
+	}
+	if (from != values)
+		memcpy(values, from, count * sizeof(*values));
+	free(spare);
+	return true;
 }
 
-static int compare_since(const void *a, const void *b)
+/* By number, which is by `since`: the sweep numbers in the order of time. */
+static bool sort_spans(struct tickmap_history *history)
 {
-	uint64_t x = ((const struct tickmap_span *)a)->since;
-	uint64_t y = ((const struct tickmap_span *)b)->since;
-	return (x > y) - (x < y);
+	size_t count = history->spans.count;
+	struct tickmap_span *sorted = malloc(count * sizeof(*sorted));
+	uint32_t numbers = 0;
+	uint32_t *places;
+
+	for (size_t i = 0; i < count; i++)
+		if (history->spans.items[i].number >= numbers)
+			numbers = history->spans.items[i].number + 1;
+	places = calloc((size_t)numbers + 1, sizeof(*places));
+	if (!sorted || !places) {
+		free(sorted);
+		free(places);
+		return false;
+	}
+	for (size_t i = 0; i < count; i++)
+		places[history->spans.items[i].number + 1]++;
+	for (uint32_t n = 1; n < numbers; n++)
+		places[n] += places[n - 1];
+	for (size_t i = 0; i < count; i++) {
+		const struct tickmap_span *span = &history->spans.items[i];
+		sorted[places[span->number]++] = *span;
+	}
+	free(places);
+	free(history->spans.items);
+	history->spans.items = sorted;
+	history->spans.capacity = count;
+	return true;
 }
 
 static bool find_bounds(struct tickmap_history *history)
@@ -60,7 +112,8 @@ static bool find_bounds(struct tickmap_history *history)
 		if (span->last != UINT64_MAX)
 			history->bounds.items[count++] = span->last + 1;
 	}
-	qsort(history->bounds.items, count, sizeof(uint64_t), compare_u64);
+	if (!sort_u64(history->bounds.items, count))
+		return false;
 	for (size_t i = 0; i < count; i++) {
 		uint64_t bound = history->bounds.items[i];
 		if (!i || bound != history->bounds.items[i - 1])
@@ -72,48 +125,39 @@ static bool find_bounds(struct tickmap_history *history)
 /* How many bounds lie at or before the address. */
 static size_t bounds_up_to(const struct tickmap_history *history, uint64_t avma)
 {
-	const uint64_t *bounds = history->bounds.items;
-	size_t low = 0, high = history->bounds.count;
+	const uint64_t *base = history->bounds.items;
+	size_t left = history->bounds.count;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (bounds[middle] <= avma)
-			low = middle + 1;
-		else
-			high = middle;
+	if (!left)
+		return 0;
+	/* Without a branch that the processor would guess wrong. */
+	for (size_t half; left > 1; left -= half) {
+		half = left / 2;
+		base = base[half - 1] <= avma ? base + half : base;
 	}
-	return low;
+	return (size_t)(base - history->bounds.items) + (*base <= avma);
 }
 
-typedef void (*visit_node)(struct tickmap_history *history, uint32_t node,
-			   uint32_t span);
+/* The leaves of a span's addresses: from low up to, not with, high. */
+struct leaves {
+	uint32_t low, high;
+};
 
-/* The fewest nodes that together cover the span's addresses. */
-static void visit_span(struct tickmap_history *history, uint32_t i,
-		       visit_node visit)
+/*
+ * The fewest nodes that together cover the leaves. nodes[node + 2] counts; once
+ * summed up, nodes[node + 1] runs from the begin of the list to its end.
+ */
+static void count_nodes(struct tickmap_history *history, struct leaves span)
 {
-	const struct tickmap_span *span = &history->spans.items[i];
-	size_t low = bounds_up_to(history, span->first) - 1 + history->leaves;
-	size_t high = bounds_up_to(history, span->last) + history->leaves;
-
-	for (; low < high; low /= 2, high /= 2) {
-		if (low & 1)
-			visit(history, (uint32_t)low++, i);
-		if (high & 1)
-			visit(history, (uint32_t)--high, i);
+	for (; span.low < span.high; span.low /= 2, span.high /= 2) {
+		if (span.low & 1)
+			history->nodes[span.low++ + 2]++;
+		if (span.high & 1)
+			history->nodes[--span.high + 2]++;
 	}
 }
 
-static void count_one(struct tickmap_history *history, uint32_t node,
-		      uint32_t span)
-{
-	(void)span;
-	history->nodes[node + 2]++;
-}
-
-/* nodes[node + 1] runs from the list's begin to its end. */
-static void put_one(struct tickmap_history *history, uint32_t node,
-		    uint32_t span)
+static void put(struct tickmap_history *history, uint32_t node, uint32_t span)
 {
 	uint32_t place = history->nodes[node + 1]++;
 
@@ -121,13 +165,48 @@ static void put_one(struct tickmap_history *history, uint32_t node,
 	history->since[place] = history->spans.items[span].since;
 }
 
-static bool fill_nodes(struct tickmap_history *history)
+static void put_in_nodes(struct tickmap_history *history, struct leaves span,
+			 uint32_t number)
+{
+	for (; span.low < span.high; span.low /= 2, span.high /= 2) {
+		if (span.low & 1)
+			put(history, span.low++, number);
+		if (span.high & 1)
+			put(history, --span.high, number);
+	}
+}
+
+/* From the root down, each node's bit joins those above it. */
+static bool find_levels(struct tickmap_history *history)
+{
+	uint32_t count = 2 * history->leaves;
+	uint32_t *levels = calloc(count, sizeof(*levels));
+
+	if (!levels)
+		return false;
+	for (uint32_t node = 1; node < count; node++)
+		levels[node] =
+			levels[node / 2] << 1 |
+			(history->nodes[node + 1] > history->nodes[node]);
+	memmove(levels, levels + history->leaves,
+		history->leaves * sizeof(*levels));
+	history->levels = levels;
+	return true;
+}
+
+static bool fill_nodes(struct tickmap_history *history, struct leaves *leaves)
 {
 	uint32_t count = (uint32_t)history->spans.count;
 	uint64_t total = 0;
 
-	for (uint32_t i = 0; i < count; i++)
-		visit_span(history, i, count_one);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tickmap_span *span = &history->spans.items[i];
+		leaves[i].low = (uint32_t)bounds_up_to(history, span->first) -
+				1 + history->leaves;
+		leaves[i].high = (uint32_t)bounds_up_to(history, span->last) +
+				 history->leaves;
+		count_nodes(history, leaves[i]);
+	}
 	for (size_t node = 2; node < 2 * (size_t)history->leaves + 2; node++) {
 		total += history->nodes[node];
 		if (total > UINT32_MAX)
@@ -139,51 +218,79 @@ static bool fill_nodes(struct tickmap_history *history)
 	if (!history->list || !history->since)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		visit_span(history, i, put_one);
-	return true;
+		put_in_nodes(history, leaves[i], i);
+	return find_levels(history);
+}
+
+static bool build(struct tickmap_history *history)
+{
+	struct leaves *leaves;
+	bool ok;
+
+	if (!sort_spans(history) || !find_bounds(history))
+		return false;
+	for (history->leaves = 1; history->leaves < history->bounds.count;)
+		history->leaves *= 2;
+	history->nodes = calloc(2 * (size_t)history->leaves + 2,
+				sizeof(*history->nodes));
+	leaves = malloc(history->spans.count * sizeof(*leaves));
+	ok = history->nodes && leaves && fill_nodes(history, leaves);
+	free(leaves);
+	return ok;
 }
 
 bool tickmap_history_build(struct tickmap_history *history)
 {
 	drop_index(history);
-	if (!history->spans.count)
+	if (!history->spans.count || build(history))
 		return true;
-	if (!find_bounds(history))
-		return false;
-	qsort(history->spans.items, history->spans.count,
-	      sizeof(history->spans.items[0]), compare_since);
-	for (history->leaves = 1; history->leaves < history->bounds.count;)
-		history->leaves *= 2;
-	history->nodes = calloc(2 * (size_t)history->leaves + 2,
-				sizeof(*history->nodes));
-	if (!history->nodes || !fill_nodes(history)) {
-		drop_index(history);
-		return false;
-	}
-	return true;
+	drop_index(history);
+	return false;
 }
 
-/* The leaf of an address; 0: no span holds it. */
-static uint32_t leaf_of(const struct tickmap_history *history, uint64_t avma)
+/* The nodes with a list from an address up to the root. */
+struct path {
+	uint32_t leaf;
+	uint32_t levels; /* not visited yet */
+};
+
+static struct path path_of(const struct tickmap_history *history, uint64_t avma)
 {
 	size_t bound = history->leaves ? bounds_up_to(history, avma) : 0;
-	return bound ? (uint32_t)(bound - 1) + history->leaves : 0;
+	struct path path = { .levels = 0 };
+
+	if (bound) {
+		path.leaf = (uint32_t)(bound - 1) + history->leaves;
+		path.levels = history->levels[bound - 1];
+	}
+	return path;
+}
+
+/* The next node; 0: there is none. */
+static uint32_t next_node(struct path *path)
+{
+	unsigned level;
+
+	if (!path->levels)
+		return 0;
+	level = (unsigned)__builtin_ctz(path->levels);
+	path->levels &= path->levels - 1;
+	return path->leaf >> level;
 }
 
 /* In a node's list: the place behind the last span since `when` or earlier. */
 static uint32_t list_up_to(const struct tickmap_history *history, uint32_t node,
 			   uint64_t when)
 {
-	uint32_t low = history->nodes[node], high = history->nodes[node + 1];
+	uint32_t first = history->nodes[node];
+	uint32_t left = history->nodes[node + 1] - first;
+	const uint64_t *base = history->since + first;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (history->since[middle] <= when)
-			low = middle + 1;
-		else
-			high = middle;
+	for (uint32_t half; left > 1; left -= half) {
+		half = left / 2;
+		base = base[half - 1] <= when ? base + half : base;
 	}
-	return low;
+	return (uint32_t)(base - history->since) + (left && *base <= when);
 }
 
 static bool lives(const struct tickmap_span *span, uint64_t when)
@@ -195,7 +302,9 @@ const struct tickmap_span *
 tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
 		   uint64_t when)
 {
-	for (uint32_t node = leaf_of(history, avma); node; node /= 2) {
+	struct path path = path_of(history, avma);
+
+	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t place = list_up_to(history, node, when);
 		const struct tickmap_span *span;
 		if (place == history->nodes[node])
@@ -212,8 +321,9 @@ tickmap_history_before(const struct tickmap_history *history, uint64_t avma,
 		       uint64_t when)
 {
 	const struct tickmap_span *best = NULL;
+	struct path path = path_of(history, avma);
 
-	for (uint32_t node = leaf_of(history, avma); node; node /= 2) {
+	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t begin = history->nodes[node];
 		uint32_t place = list_up_to(history, node, when);
 		const struct tickmap_span *span;
@@ -235,8 +345,9 @@ tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
 		      uint64_t when)
 {
 	const struct tickmap_span *best = NULL;
+	struct path path = path_of(history, avma);
 
-	for (uint32_t node = leaf_of(history, avma); node; node /= 2) {
+	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t place = list_up_to(history, node, when);
 		if (place == history->nodes[node + 1])
 			continue;

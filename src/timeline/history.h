@@ -3,8 +3,8 @@
  * Rectangles of addresses × time that do not overlap, each with a number, and
  * which of them holds a point: a segment tree over the addresses, with the
  * rectangles of a node in the order of time. Rectangles of one node cover the
- * same addresses, so their times are disjoint, and two binary searches a level
- * answer every question.
+ * same addresses, so their times are disjoint: one binary search finds the
+ * leaf, another one answers for each node above it that has a list.
  */
 #ifndef TICKMAP_TIMELINE_HISTORY_H
 #define TICKMAP_TIMELINE_HISTORY_H
@@ -18,7 +18,7 @@
 struct tickmap_span {
 	uint64_t first, last;  /* addresses, both included */
 	uint64_t since, until; /* until UINT64_MAX: for ever */
-	uint32_t number;
+	uint32_t number;       /* does not fall where `since` grows */
 };
 
 /* Zeroed means empty. */
@@ -27,8 +27,9 @@ struct tickmap_history {
 	TICKMAP_VEC(uint64_t) bounds; /* where elementary ranges begin */
 	uint32_t leaves;	      /* of the tree: a power of two */
 	uint32_t *nodes;	      /* where a node's list begins */
-	uint64_t *since;	      /* of the lists' spans */
-	uint32_t *list;		      /* spans */
+	uint32_t *levels; /* a leaf's bits: the levels with a list */
+	uint64_t *since;  /* of the lists' spans */
+	uint32_t *list;	  /* spans */
 };
 
 void tickmap_history_free(struct tickmap_history *history);
