@@ -73,15 +73,19 @@ struct tickmap_symbols;
 
 /*
  * All functions of the file, from .symtab, else from its separate debug file
- * (build-id path, .gnu_debuglink beside it, in .debug/ and in
- * /usr/lib/debug; also .gnu_debugdata where liblzma's support in libelf lets
- * us), joined with .dynsym, and PLT entries by their relocations. Symbols
- * without a size (hand-written assembly) reach up to the next symbol of any
- * kind or the end of the section, and only if .symtab is there or an FDE says
- * how far they go.
+ * (build-id path, .gnu_debuglink beside it, in .debug/ and in /usr/lib/debug;
+ * only of the same build), else from .gnu_debugdata (where liblzma was there
+ * when we were built), joined with .dynsym, and PLT entries by their
+ * relocations. Of several names for one function the one that people write is
+ * taken: exported, few underscores, of the current version, not weak.
  *
- * `path` is the file's path as the process sees it, for the debug search; with
- * `sysroot` ("" or "/proc/PID/root") in front when files are opened.
+ * Symbols without a size (hand-written assembly) reach up to the next symbol of
+ * any kind or the end of the section if .symtab is there; else their size stays
+ * 0, they hold their first byte, and the unwind table may say how far they go.
+ *
+ * `path` is the file's path as the process sees it, for the debug search, with
+ * `sysroot` ("" or "/proc/PID/root") in front when files are opened. NULL: no
+ * other file is looked for.
  */
 int tickmap_symbols_load(struct tickmap_elf *elf, const char *path,
 			 const char *sysroot,

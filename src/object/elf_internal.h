@@ -105,6 +105,12 @@ struct tickmap_elf *tickmap_debug_file_find(struct tickmap_elf *elf,
 					    const char *path,
 					    const char *sysroot);
 
+/* ---- minidebug.c ---- */
+
+/* The ELF image packed in .gnu_debugdata, malloced; false: none. */
+bool tickmap_minidebug(struct tickmap_elf *elf, uint8_t **ret_image,
+		       size_t *ret_size);
+
 /* ---- plt.c ---- */
 
 /* Calls `emit` for each entry of a procedure linkage table whose target is

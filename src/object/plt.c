@@ -46,15 +46,18 @@ static bool fills_a_slot(uint16_t machine, uint32_t type)
 	       type == R_AARCH64_IRELATIVE;
 }
 
+/* Those beside .rela.plt fill slots of .plt.got alone, and may be millions. */
 static bool read_relocations(struct plt *plt,
-			     const struct elf_header_of_section *section)
+			     const struct elf_header_of_section *section,
+			     bool others)
 {
 	bool numbered = strcmp(tickmap_elf_section_name(plt->elf, section),
 			       ".rela.plt") == 0;
 	struct elf_piece piece;
 	bool ok = true;
 
-	if (!tickmap_elf_read_section(plt->elf, section, &piece))
+	if ((!numbered && !others) ||
+	    !tickmap_elf_read_section(plt->elf, section, &piece))
 		return true;
 	struct tickmap_bytes b = tickmap_elf_cursor(plt->elf, &piece);
 	while (ok && tickmap_bytes_left(&b) >= sizeof(Elf64_Rela)) {
@@ -204,13 +207,18 @@ static bool is_plt(const char *name)
 	       strcmp(name, ".plt.got") == 0 || strcmp(name, ".iplt") == 0;
 }
 
-static bool has_tables(const struct tickmap_elf *elf)
+static bool has_tables(const struct tickmap_elf *elf, bool *ret_others)
 {
-	for (size_t i = 0; i < elf->sections.count; i++)
-		if (is_plt(tickmap_elf_section_name(elf,
-						    &elf->sections.items[i])))
-			return true;
-	return false;
+	bool any = false;
+
+	*ret_others = false;
+	for (size_t i = 0; i < elf->sections.count; i++) {
+		const char *name =
+			tickmap_elf_section_name(elf, &elf->sections.items[i]);
+		any |= is_plt(name);
+		*ret_others |= strcmp(name, ".plt.got") == 0;
+	}
+	return any;
 }
 
 static bool read_tables(struct plt *plt)
@@ -236,10 +244,13 @@ static bool read_inputs(struct plt *plt)
 {
 	struct tickmap_elf *elf = plt->elf;
 
+	bool others;
+	if (!has_tables(elf, &others))
+		return true;
 	for (size_t i = 0; i < elf->sections.count; i++) {
 		const struct elf_header_of_section *s = &elf->sections.items[i];
 		if (s->type == SHT_RELA && (s->flags & SHF_ALLOC) &&
-		    !read_relocations(plt, s))
+		    !read_relocations(plt, s, others))
 			return false;
 		if (s->type != SHT_DYNSYM || plt->symbols.bytes ||
 		    s->link >= elf->sections.count)
@@ -264,7 +275,7 @@ bool tickmap_plt_entries(struct tickmap_elf *elf, tickmap_plt_emit emit,
 	    (elf->machine != EM_X86_64 && elf->machine != EM_AARCH64))
 		return true;
 	tickmap_elf_read_sections(elf);
-	bool ok = !has_tables(elf) || (read_inputs(&plt) && read_tables(&plt));
+	bool ok = read_inputs(&plt) && read_tables(&plt);
 	tickmap_vec_free(&plt.slots);
 	tickmap_vec_free(&plt.numbered);
 	tickmap_elf_piece_free(&plt.symbols);

@@ -15,6 +15,7 @@
 struct load {
 	struct functions functions;
 	struct tickmap_elf *debug; /* ours */
+	uint8_t *unpacked;	   /* what it lies in, if not in a file */
 	/* Names point into these. */
 	struct elf_piece names[2];
 	size_t names_count;
@@ -234,6 +235,20 @@ static bool add_plt_entry(void *context, uint64_t svma, uint64_t size,
 
 /* ---- The whole ---- */
 
+/* The .symtab that the file itself lacks. */
+static void open_debug(struct load *load, struct tickmap_elf *elf,
+		       const char *path, const char *sysroot)
+{
+	size_t size;
+
+	if (path)
+		load->debug = tickmap_debug_file_find(elf, path,
+						      sysroot ? sysroot : "");
+	if (!load->debug && tickmap_minidebug(elf, &load->unpacked, &size))
+		tickmap_elf_open_memory(load->unpacked, size, &load->debug,
+					NULL);
+}
+
 static bool gather(struct load *load, struct tickmap_elf *elf, const char *path,
 		   const char *sysroot, bool *ret_stripped)
 {
@@ -242,13 +257,10 @@ static bool gather(struct load *load, struct tickmap_elf *elf, const char *path,
 	if (!tickmap_elf_functions_code(&load->functions, elf) ||
 	    !read_table(load, elf, SHT_SYMTAB, &found))
 		return false;
-	if (!found && path) {
-		load->debug = tickmap_debug_file_find(elf, path,
-						      sysroot ? sysroot : "");
-		if (load->debug &&
-		    !read_table(load, load->debug, SHT_SYMTAB, &found))
-			return false;
-	}
+	if (!found)
+		open_debug(load, elf, path, sysroot);
+	if (load->debug && !read_table(load, load->debug, SHT_SYMTAB, &found))
+		return false;
 	*ret_stripped = !found;
 	if (!read_table(load, elf, SHT_DYNSYM, &ignored))
 		return false;
@@ -272,6 +284,7 @@ int tickmap_symbols_load(struct tickmap_elf *elf, const char *path,
 		tickmap_elf_piece_free(&load.names[i]);
 	tickmap_arena_free(&load.made);
 	tickmap_elf_close(load.debug);
+	free(load.unpacked);
 	if (!ok) {
 		tickmap_symbols_free(symbols);
 		return tickmap_fail(err, TICKMAP_E_NOMEM, 0, "no memory");

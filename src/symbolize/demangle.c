@@ -34,6 +34,8 @@ static void append(const char *bytes, size_t size, void *context)
 {
 	struct output *out = context;
 
+	if (!size)
+		return;
 	if (size > OUT_LIMIT - out->size)
 		/* The callback cannot say stop. What is left behind is stack
 		 * alone: the callback variants allocate nothing. */

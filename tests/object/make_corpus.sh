@@ -36,6 +36,9 @@ cc $small -o "$out/labels.so" b.s
 objcopy --only-keep-debug full.so "$out/keep.debug"
 cp "$out/stripped.so" "$out/linked.so"
 objcopy --add-gnu-debuglink="$out/keep.debug" "$out/linked.so"
+objcopy -S --keep-symbol=inner "$out/keep.debug" mini
+xz mini
+objcopy --add-section .gnu_debugdata=mini.xz "$out/stripped.so" "$out/packed.so"
 printf 'plain data\n' >data
 objcopy -I binary -O elf32-big data "$out/data-32-big"
 objcopy -I binary -O elf32-little data "$out/data-32-little"

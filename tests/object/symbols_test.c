@@ -316,6 +316,48 @@ static void test_linkage_tables_of_every_linker_are_read(void **state)
 	assert_true(built >= 1);
 }
 
+static void test_linkage_tables_of_aarch64_are_read(void **state)
+{
+	static const char *const ways[] = {
+		"",
+		"-mbranch-protection=standard -Wl,-z,force-bti",
+	};
+	unsigned all = 0;
+	char folder[64], path[128], line[512];
+
+	(void)state;
+	if (!have_tool("clang") || !have_tool("ld.lld") ||
+	    !have_tool("llvm-objdump"))
+		skip();
+	make_folder(folder);
+	snprintf(path, sizeof(path), "%s/a.c", folder);
+	write_text(path, "int puts(const char *); int rand(void);\n"
+			 "int f(void) { return puts(\"x\") + rand(); }\n");
+	snprintf(path, sizeof(path), "%s/a.so", folder);
+	for (size_t i = 0; i < 2; i++) {
+		must_run("cd '%s' && clang --target=aarch64-linux-gnu "
+			 "-fuse-ld=lld -shared -nostdlib -fPIC -O1 %s a.c "
+			 "-o a.so",
+			 folder, ways[i]);
+		struct tickmap_symbols *symbols = load(path);
+		FILE *pipe = must_open("llvm-objdump -d '%s'", path);
+		while (fgets(line, sizeof(line), pipe)) {
+			unsigned long long svma;
+			char name[64];
+			if (sscanf(line, "%llx <%63[^>]>:", &svma, name) != 2 ||
+			    !strstr(name, "@plt"))
+				continue;
+			assert_string_equal(name_at(symbols, svma), name);
+			assert_string_equal(name_at(symbols, svma + 15), name);
+			all++;
+		}
+		pclose(pipe);
+		tickmap_symbols_free(symbols);
+	}
+	remove_folder(folder);
+	assert_int_equal(all, 4);
+}
+
 /* ---- Small cases, in assembly so that every entry is chosen ---- */
 
 static const char *assembler(void)
@@ -496,6 +538,7 @@ int main(void)
 		cmocka_unit_test(test_llvm_symbolizer_agrees),
 		cmocka_unit_test(test_linkage_tables_have_the_names_of_objdump),
 		cmocka_unit_test(test_linkage_tables_of_every_linker_are_read),
+		cmocka_unit_test(test_linkage_tables_of_aarch64_are_read),
 		cmocka_unit_test(
 			test_aliases_get_one_name_whatever_their_order),
 		cmocka_unit_test(
