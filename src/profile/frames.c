@@ -58,6 +58,20 @@ static uint8_t reason_of(enum tickmap_symbol_reason reason)
 	return TICKMAP_UNRESOLVED_NO_FUNCTION;
 }
 
+/* A symbol may have an empty name. */
+static tickmap_str name_or_offset(struct tickmap_loader *loader,
+				  const struct tickmap_symbol *symbol,
+				  const char *dso)
+{
+	char text[256];
+
+	if (symbol->name)
+		return symbol->name;
+	snprintf(text, sizeof(text), "[%s+0x%llx]", dso,
+		 (unsigned long long)symbol->start);
+	return intern(loader, text);
+}
+
 uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma)
 {
 	uint64_t *slot = tickmap_table_put(&loader->frame_of_kernel, avma);
@@ -69,7 +83,7 @@ uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma)
 	struct tickmap_symbol symbol =
 		tickmap_symbolize_kernel(loader->symbolizer, avma);
 	struct tickmap_frame frame = {
-		.name = symbol.name,
+		.name = name_or_offset(loader, &symbol, "kernel"),
 		.dso = intern(loader, "[kernel]"),
 		.kind = TICKMAP_FRAME_KERNEL,
 		.reason = symbol.reason == TICKMAP_SYMBOL_FOUND
@@ -121,10 +135,13 @@ static uint32_t symbolized(struct tickmap_loader *loader, uint32_t dso,
 	struct tickmap_symbol symbol =
 		tickmap_symbolize_file(loader->symbolizer, dso, file_offset);
 	const char *path = tickmap_symbolizer_dso_path(loader->symbolizer, dso);
+	tickmap_str file = tickmap_symbolizer_dso_name(loader->symbolizer, dso);
 	bool named = symbol.reason == TICKMAP_SYMBOL_FOUND;
 	struct tickmap_frame frame = {
-		.name = symbol.name,
-		.dso = tickmap_symbolizer_dso_name(loader->symbolizer, dso),
+		.name = name_or_offset(
+			loader, &symbol,
+			tickmap_string(loader->profile->strings, file, NULL)),
+		.dso = file,
 		.dso_path = intern(loader, path),
 		.kind = named ? TICKMAP_FRAME_NATIVE : TICKMAP_FRAME_UNRESOLVED,
 		.reason = reason_of(symbol.reason),
