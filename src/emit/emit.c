@@ -147,8 +147,6 @@ static struct emit_out empty_out(const struct tickmap_emit *emit)
 				   .size = EMIT_BUFFER_SIZE };
 }
 
-/* --- opening ------------------------------------------------------------ */
-
 static enum emit_found found_policy(const struct tickmap_emit *emit)
 {
 	return emit->options.flags & TICKMAP_EMIT_KEEP_EXISTING
@@ -327,8 +325,6 @@ int tickmap_emit_open(const struct tickmap_emit_options *options,
 	return TICKMAP_EMIT_OK;
 }
 
-/* --- publishing --------------------------------------------------------- */
-
 /* The cheap part of every call: latched, or in the wrong process. */
 static int refuse(const struct tickmap_emit *emit)
 {
@@ -489,8 +485,6 @@ int tickmap_emit_close(struct tickmap_emit *emit)
 	release(emit);
 	return status;
 }
-
-/* --- room for unwinding bytes ------------------------------------------- */
 
 static uint64_t round_up_16(uint64_t value)
 {

@@ -2,8 +2,8 @@
 /*
  * What the files of the emit library share. Nothing here is exported.
  *
- * Layers: emit.c (handle, lock, latch) > jitdump.c, perfmap.c (bytes of one
- * record) > file.c (safe creation, whole appends) > linux.c (what differs
+ * Layers: emit.c (handle, lock, latch) > jitdump.c, perfmap.c, out.c (bytes of
+ * one record) > file.c (safe creation, whole appends) > linux.c (what differs
  * between operating systems). frame.c assembles call frame information from
  * the rules of unwind_ARCH.c.
  */

@@ -135,8 +135,6 @@ static void records_of_eight_threads_never_tear(void **state)
 	strict_free_map(&map);
 }
 
-/* --- death --------------------------------------------------------------- */
-
 enum death { BY_SIGKILL, BY_EXIT, BY_ABORT };
 
 /* How many publishes of the child have returned. */
@@ -242,8 +240,6 @@ static void whatever_was_published_survives_sudden_death(void **state)
 	die_and_check(*state, BY_ABORT, 250);
 	munmap((void *)(uintptr_t)returned, sizeof(*returned));
 }
-
-/* --- fork ---------------------------------------------------------------- */
 
 static struct tickmap_emit *inherited;
 static char parent_dump[512];
@@ -445,6 +441,19 @@ static void forking_while_threads_publish_neither_hangs_nor_tears(void **state)
 	strict_free_dump(&dump);
 }
 
+/* ASan takes the stack that a cancelled thread has left for a live one. */
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define UNDER_ASAN 1
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define UNDER_ASAN 1
+#endif
+#ifndef UNDER_ASAN
+#define UNDER_ASAN 0
+#endif
+
 static void *publish_until_cancelled(void *arg)
 {
 	struct tickmap_code code = small_code("cancelled");
@@ -460,6 +469,10 @@ static void a_cancelled_thread_does_not_keep_the_lock(void **state)
 	struct timespec nap = { 0, 1000000 };
 	struct tickmap_emit *emit;
 
+	if (UNDER_ASAN) {
+		print_message("skipped: ASan does not stand cancellation\n");
+		skip();
+	}
 	assert_int_equal(open_emit(*state, DUMP, 0, &emit), 0);
 	alarm(60);
 	for (int i = 0; i < 20; i++) {
