@@ -95,17 +95,19 @@ static int write_out(const struct tickmap_profile *profile,
 	struct tickmap_outfile file;
 
 	if (tickmap_outfile_open(&file, path, &err) < 0)
-		return tickmap_cli_error(&err, NULL);
+		goto failed;
 	if (format->write(profile, how, file.stream) == TICKMAP_E_NOMEM) {
 		tickmap_outfile_drop(&file);
 		tickmap_cli_say("out of memory");
 		return TICKMAP_EXIT_ENVIRONMENT;
 	}
-	if (tickmap_outfile_commit(&file, &err) < 0) {
-		tickmap_cli_error(&err, NULL);
-		return TICKMAP_EXIT_ENVIRONMENT;
-	}
+	/* A stream that failed says so here. */
+	if (tickmap_outfile_commit(&file, &err) < 0)
+		goto failed;
 	return TICKMAP_EXIT_DONE;
+failed:
+	tickmap_cli_error(&err, NULL);
+	return TICKMAP_EXIT_ENVIRONMENT;
 }
 
 static int export(const struct tickmap_input *input,

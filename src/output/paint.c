@@ -169,3 +169,10 @@ const char *tickmap_paint_share(uint64_t part, uint64_t whole)
 		snprintf(text, sizeof(ring[0]), "%5.1f%%", share);
 	return text;
 }
+
+const char *tickmap_paint_part(uint64_t part, uint64_t whole)
+{
+	const char *text = tickmap_paint_share(part, whole);
+
+	return text + strspn(text, " ");
+}

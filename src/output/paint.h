@@ -54,5 +54,7 @@ size_t tickmap_paint_wrapped(const struct tickmap_paint *paint,
 const char *tickmap_paint_count(uint64_t count);
 /* " 12.3%", always 6 columns; " <0.1%" for a little. */
 const char *tickmap_paint_share(uint64_t part, uint64_t whole);
+/* The same without the blanks in front. */
+const char *tickmap_paint_part(uint64_t part, uint64_t whole);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define LABEL_WIDTH 14
+#define HINTS_MAX 4
 
 struct lines {
 	const struct tickmap_paint *paint;
@@ -36,13 +37,6 @@ static void line(const struct lines *l, const char *label, enum tickmap_ink ink,
 	tickmap_paint_wrapped(l->paint, text, LABEL_WIDTH + 2, LABEL_WIDTH + 2);
 	tickmap_paint_off(l->paint, ink);
 	putc('\n', l->paint->out);
-}
-
-static const char *share(uint64_t part, uint64_t whole)
-{
-	const char *text = tickmap_paint_share(part, whole);
-
-	return text + strspn(text, " ");
 }
 
 static void samples(const struct lines *l)
@@ -90,7 +84,7 @@ static void lost(const struct lines *l)
 		     "%s (%s): the machine was too busy; sample more slowly "
 		     "(-F)",
 		     tickmap_paint_count(p->lost),
-		     share(p->lost, p->lost + p->samples.count));
+		     tickmap_paint_part(p->lost, p->lost + p->samples.count));
 	if (!p->finished)
 		line(l, "unfinished", TICKMAP_INK_WARN,
 		     "the recorder was killed: the end is missing");
@@ -123,7 +117,7 @@ static void truncated(const struct lines *l)
 	line(l, "truncated", TICKMAP_INK_WARN,
 	     "%s stacks (%s) lack their start",
 	     tickmap_paint_count(p->truncated),
-	     share(p->truncated, p->samples.count));
+	     tickmap_paint_part(p->truncated, p->samples.count));
 	for (unsigned i = 1; i < TICKMAP_END_COUNT; i++) {
 		const char *what = remedy(i);
 
@@ -150,7 +144,7 @@ static void jit(const struct lines *l)
 	     "%s of %s samples resolved (%s); %s functions published",
 	     tickmap_paint_count(p->jit_resolved),
 	     tickmap_paint_count(p->jit_samples),
-	     share(p->jit_resolved, p->jit_samples),
+	     tickmap_paint_part(p->jit_resolved, p->jit_samples),
 	     tickmap_paint_count(p->code_loads));
 }
 
@@ -230,9 +224,12 @@ static void advice(const struct lines *l)
 	for (size_t i = 0; i < p->findings.count; i++)
 		line(l, i ? "" : "code maps", TICKMAP_INK_WARN, "%s",
 		     tickmap_string(p->strings, p->findings.items[i], NULL));
-	for (size_t i = 0; i < p->hints.count; i++)
+	for (size_t i = 0; i < p->hints.count && i < HINTS_MAX; i++)
 		line(l, i ? "" : "hint", TICKMAP_INK_BOLD, "%s",
 		     tickmap_string(p->strings, p->hints.items[i], NULL));
+	if (p->hints.count > HINTS_MAX)
+		line(l, "", TICKMAP_INK_PLAIN, "%zu more hints in --json",
+		     p->hints.count - HINTS_MAX);
 }
 
 void tickmap_report_quality(const struct tickmap_paint *paint,

@@ -8,6 +8,8 @@
 /* Columns of "  12.3%". */
 #define SHARE_WIDTH 8
 #define WHERE_MAX 22
+#define WHERE_LEAST 8
+#define NAME_LEAST 20
 
 /* What makes a row worth a line: a library function that uses the CPU is not
  * hidden because Python functions come first. */
@@ -70,10 +72,21 @@ static bool choose(struct tickmap_functions *functions, size_t limit,
 	return true;
 }
 
+/* What names have to share with where they are. */
+static size_t text_width(const struct tickmap_part *part)
+{
+	size_t shares = 1 + part->managed + part->options->children;
+	size_t used = shares * SHARE_WIDTH + 4, width = part->paint.width;
+
+	if (!width)
+		return SIZE_MAX;
+	return width > used ? width - used : 0;
+}
+
 static size_t where_width(const struct tickmap_part *part,
 			  const struct tickmap_functions *functions)
 {
-	size_t width = 0;
+	size_t width = 0, room = text_width(part), most = WHERE_MAX;
 
 	for (size_t i = 0; i < functions->count; i++) {
 		const char *where = tickmap_report_where(
@@ -83,7 +96,10 @@ static size_t where_width(const struct tickmap_part *part,
 		if (columns > width)
 			width = columns;
 	}
-	return width < WHERE_MAX ? width : WHERE_MAX;
+	if (room < WHERE_MAX + NAME_LEAST)
+		most = room > WHERE_LEAST + NAME_LEAST ? room - NAME_LEAST
+						       : WHERE_LEAST;
+	return width < most ? width : most;
 }
 
 static void print_row(const struct tickmap_part *part,
@@ -143,7 +159,7 @@ int tickmap_report_functions(const struct tickmap_part *part)
 	struct tickmap_functions functions;
 	int status = tickmap_profile_functions(part->stacks, part->samples,
 					       part->sample_count, &functions);
-	size_t all = functions.count, shares, name_width = SIZE_MAX;
+	size_t all = functions.count, name_width = SIZE_MAX;
 	uint64_t rest;
 
 	if (status < 0)
@@ -154,13 +170,9 @@ int tickmap_report_functions(const struct tickmap_part *part)
 	}
 	size_t where = where_width(part, &functions);
 
-	shares = 1 + part->managed + part->options->children;
-	if (paint->width) {
-		size_t used = shares * SHARE_WIDTH + 4 + where;
-
+	if (paint->width)
 		name_width =
-			paint->width > used + 16 ? paint->width - used : 16;
-	}
+			text_width(part) > where ? text_width(part) - where : 0;
 	print_head(part);
 	for (size_t i = 0; i < functions.count; i++)
 		print_row(part, &functions.rows[i], name_width, where);
@@ -170,7 +182,7 @@ int tickmap_report_functions(const struct tickmap_part *part)
 			"  %s more functions, %s of self; --limit 0 shows "
 			"them\n",
 			tickmap_paint_count(all - functions.count),
-			tickmap_paint_share(rest, part->sample_count));
+			tickmap_paint_part(rest, part->sample_count));
 		tickmap_paint_off(paint, TICKMAP_INK_DIM);
 	}
 	tickmap_functions_free(&functions);

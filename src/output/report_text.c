@@ -163,12 +163,28 @@ static bool make_groups(struct groups *g)
 	return true;
 }
 
+/* A process is called what its first thread is, where that was sampled, and a
+ * thread what it is called at its end. */
+static const struct tickmap_thread *namesake(const struct tickmap_part *part,
+					     const struct groups *g)
+{
+	const struct tickmap_thread *t =
+		thread_of(g, part->samples[part->sample_count - 1]);
+
+	for (size_t i = part->sample_count; !g->by_thread && i-- > 0;) {
+		const struct tickmap_thread *other =
+			thread_of(g, part->samples[i]);
+
+		if (other->tid == other->pid)
+			return other;
+	}
+	return t;
+}
+
 static void print_heading(const struct tickmap_part *part,
 			  const struct groups *g)
 {
-	/* A thread is called what it is called at its end. */
-	const struct tickmap_thread *t =
-		thread_of(g, part->samples[part->sample_count - 1]);
+	const struct tickmap_thread *t = namesake(part, g);
 	FILE *out = part->paint.out;
 	const char *comm =
 		tickmap_string(part->profile->strings, t->comm, NULL);
@@ -185,12 +201,8 @@ static void print_heading(const struct tickmap_part *part,
 	tickmap_paint_off(&part->paint, TICKMAP_INK_BOLD);
 	fprintf(out, "  %s samples, %s of all\n",
 		tickmap_paint_count(part->sample_count),
-		tickmap_paint_share(part->sample_count,
-				    part->profile->samples.count) +
-			strspn(tickmap_paint_share(
-				       part->sample_count,
-				       part->profile->samples.count),
-			       " "));
+		tickmap_paint_part(part->sample_count,
+				   part->profile->samples.count));
 }
 
 static int print_groups(const struct tickmap_part *whole)
@@ -215,9 +227,8 @@ static int print_groups(const struct tickmap_part *whole)
 	}
 	if (status >= 0 && shown < g.group_count)
 		fprintf(whole->paint.out,
-			"\n%zu more %s; --limit 0 shows them\n",
-			g.group_count - shown,
-			g.by_thread ? "threads" : "processes");
+			"\n%zu of %zu %s shown; --limit 0 shows all\n", shown,
+			g.group_count, g.by_thread ? "threads" : "processes");
 	free(g.order);
 	free(g.groups);
 	return status;

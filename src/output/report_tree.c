@@ -26,7 +26,8 @@
 struct shape {
 	bool shown;
 	bool skipped;	/* inside a long run */
-	bool run;	/* its parent passes on to it */
+	bool only;	/* the one callee that is worth a line */
+	bool run;	/* ... and its caller passes on to it */
 	uint32_t depth; /* of branches */
 	uint32_t after; /* so many skipped ones follow */
 };
@@ -39,10 +40,26 @@ struct work {
 	uint32_t *order;
 };
 
-static bool passes_on(const struct tickmap_tree_node *parent,
-		      const struct tickmap_tree_node *child)
+static bool worth_a_line(const struct work *w, uint32_t node)
 {
-	return child->total * 100 >= parent->total * PASSES_ON;
+	return !w->part->options->limit ||
+	       w->nodes[node].total * 1000 >=
+		       w->part->sample_count * LEAST_PER_MILLE;
+}
+
+static bool worth_a_rest(const struct work *w, uint64_t total)
+{
+	return total * 100 >= w->part->sample_count * REST_PER_CENT;
+}
+
+static bool is_only(const struct work *w, uint32_t parent, uint32_t node)
+{
+	const struct tickmap_tree_node *p = &w->nodes[parent];
+	uint32_t second = w->nodes[node].next;
+
+	return parent && p->first == node &&
+	       (!second || !worth_a_line(w, second)) &&
+	       !worth_a_rest(w, p->total - p->self - w->nodes[node].total);
 }
 
 static void find_runs(struct work *w)
@@ -51,10 +68,12 @@ static void find_runs(struct work *w)
 		uint32_t parent = w->nodes[i].parent;
 		struct shape *shape = &w->shapes[i];
 
-		shape->run = parent && w->nodes[parent].first == i &&
-			     passes_on(&w->nodes[parent], &w->nodes[i]);
+		shape->only = is_only(w, parent, i);
+		shape->run = shape->only &&
+			     w->nodes[i].total * 100 >=
+				     w->nodes[parent].total * PASSES_ON;
 		shape->depth =
-			w->shapes[parent].depth + (parent && !shape->run);
+			w->shapes[parent].depth + (parent && !shape->only);
 	}
 }
 
@@ -101,7 +120,7 @@ static void choose(struct work *w)
 {
 	const struct tickmap_part *part = w->part;
 	unsigned width = part->paint.width;
-	size_t limit = part->options->limit, room = 2 * limit;
+	size_t limit = part->options->limit, room = limit + limit / 3;
 	size_t deepest = width > NUMBERS_WIDTH + NAME_LEAST + 3
 				 ? (width - NUMBERS_WIDTH - NAME_LEAST) / 3
 				 : 1;
@@ -113,8 +132,7 @@ static void choose(struct work *w)
 		uint32_t node = w->order[i];
 		struct shape *shape = &w->shapes[node];
 
-		if (limit && w->nodes[node].total * 1000 <
-				     part->sample_count * LEAST_PER_MILLE)
+		if (!worth_a_line(w, node))
 			break;
 		if (limit && !room && !shape->skipped)
 			break;
@@ -222,7 +240,7 @@ static bool has_rest_line(const struct work *w, uint32_t node)
 	size_t count;
 
 	rest_of(w, node, &total, &count);
-	return total * 100 >= w->part->sample_count * REST_PER_CENT;
+	return worth_a_rest(w, total);
 }
 
 static bool is_last(const struct work *w, uint32_t node)
@@ -247,7 +265,7 @@ static void enter(const struct work *w, uint32_t node,
 {
 	const struct shape *shape = &w->shapes[node];
 	size_t length = path->bytes.count;
-	bool branch = w->nodes[node].parent && !shape->run;
+	bool branch = w->nodes[node].parent && !shape->only;
 	bool last = branch && is_last(w, node);
 
 	if (shape->skipped)
@@ -276,6 +294,8 @@ static void leave(const struct work *w, uint32_t node,
 	if (!has_rest_line(w, node))
 		return;
 	rest_of(w, node, &total, &count);
+	if (!node && first_shown(w, w->nodes[0].first))
+		putc('\n', w->part->paint.out);
 	print_note(w, path, node ? "└─ " : "",
 		   count == 1 ? "%zu lighter call" : "%zu lighter calls", count,
 		   tickmap_paint_share(total, w->part->sample_count));
