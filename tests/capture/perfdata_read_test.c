@@ -565,6 +565,97 @@ static void notes_of_others_are_not_ours(void **state)
 	must_end(data);
 }
 
+/* ---- perf's own recordings, with perf as a second opinion ---- */
+
+struct total {
+	unsigned count;
+	uint64_t time_ns, tid; /* sums */
+};
+
+static struct total as_perf_lists(const char *perf)
+{
+	char call[1024], line[512];
+	struct total total = { 0 };
+
+	snprintf(call, sizeof(call),
+		 "%s script --ns -F tid,time -G -i %s 2>/dev/null", perf, path);
+	FILE *out = popen(call, "r");
+	assert_non_null(out);
+	while (fgets(line, sizeof(line), out)) {
+		char *at = line;
+		uint64_t tid = strtoull(at, &at, 10);
+		uint64_t seconds = strtoull(at, &at, 10);
+		if (*at != '.')
+			continue;
+		total.count++;
+		total.tid += tid;
+		total.time_ns +=
+			seconds * 1000000000 + strtoull(at + 1, NULL, 10);
+	}
+	assert_int_equal(pclose(out), 0);
+	return total;
+}
+
+static struct total as_we_read(void)
+{
+	struct tickmap_perfdata *data;
+	struct tickmap_perfdata_record record;
+	struct tickmap_sample sample;
+	struct total total = { 0 };
+
+	assert_int_equal(tickmap_perfdata_open(path, &data, NULL), 0);
+	while (tickmap_perfdata_next(data, &record, NULL) == 1) {
+		if (record.type != PERF_RECORD_SAMPLE)
+			continue;
+		struct tickmap_bytes body =
+			tickmap_bytes_of(record.bytes + 8, record.size - 8);
+		assert_int_equal(tickmap_sample_decode(&record.attr->layout,
+						       &body, &sample, NULL),
+				 0);
+		total.count++;
+		total.tid += sample.tid;
+		total.time_ns += sample.time_ns;
+	}
+	tickmap_perfdata_close(data);
+	return total;
+}
+
+static void perf_records_and_we_read_the_same(void **state)
+{
+	static const char *const options[] = {
+		"-e cpu-clock,page-faults -c 1 -g",
+		"-z -e cpu-clock -F 9999 --call-graph dwarf",
+		"-e cpu-clock,task-clock -F 9999 -d --phys-data -T -P -R",
+		"-e page-faults -c 1 --namespaces --switch-events",
+	};
+	const char *perf = getenv("PERF");
+	char call[1024];
+	(void)state;
+
+	if (!perf)
+		perf = "perf";
+	file.count = 0;
+	path = craft_save(&file, "perf");
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		snprintf(call, sizeof(call),
+			 "%s record -q -N -o %s %s -- "
+			 "sh -c 'ls -R /proc/self/ /sys/kernel/mm' "
+			 ">/dev/null 2>&1; test -s %s",
+			 perf, path, options[i], path);
+		if (system(call)) {
+			print_message("skipped: perf cannot record here\n");
+			skip();
+		}
+		struct total theirs = as_perf_lists(perf);
+		struct total ours = as_we_read();
+		assert_true(ours.count > 10);
+		assert_int_equal(ours.count, theirs.count);
+		assert_int_equal(ours.tid, theirs.tid);
+		assert_int_equal(ours.time_ns, theirs.time_ns);
+		unlink(path);
+	}
+}
+
 int main(void)
 {
 #define sentence(test) cmocka_unit_test_setup_teardown(test, fresh, remove_file)
@@ -583,6 +674,7 @@ int main(void)
 		sentence(impossible_headers_are_refused),
 		sentence(every_cut_and_every_changed_byte_is_survived),
 		sentence(notes_of_others_are_not_ours),
+		sentence(perf_records_and_we_read_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

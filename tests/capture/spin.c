@@ -55,6 +55,11 @@ void spin_main(int argc, char **argv)
 	_exit(7);
 }
 
+void spin_here(long milliseconds)
+{
+	burn(CLOCK_THREAD_CPUTIME_ID, milliseconds);
+}
+
 struct spin spin_prepare(const char *milliseconds)
 {
 	struct spin spin;

@@ -9,6 +9,9 @@
 /* Runs the program if argv asks for it, else returns. */
 void spin_main(int argc, char **argv);
 
+/* Uses that much CPU time in the calling thread. */
+void spin_here(long milliseconds);
+
 /* A process that waits for spin_go before it execs. */
 struct spin {
 	pid_t pid;
