@@ -74,11 +74,11 @@ static void read_command(struct tickmap_perfdata *d, struct tickmap_bytes *b)
 	d->texts[PERFDATA_FEATURE_CMDLINE] = line;
 }
 
-/* "cycles", "cycles:P", "cpu_core/cycles/", "cpu/cpu-cycles/u" */
+/* "cycles", "cycles:P", "cpu_core/cycles/", "armv8_pmuv3_0/cpu_cycles/u" */
 static bool names_cycles(const char *name)
 {
 	static const char *const words[] = { "cycles", "cpu-cycles",
-					     "ref-cycles" };
+					     "cpu_cycles", "ref-cycles" };
 	const char *slash = strchr(name, '/');
 	const char *word = slash ? slash + 1 : name;
 	size_t length = strcspn(word, ":/,");

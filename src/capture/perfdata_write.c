@@ -374,7 +374,8 @@ int tickmap_perfdata_create(const char *path,
 				      "out of memory");
 	if (!status) {
 		w->fd = open(path,
-			     O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+			     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW |
+				     O_CLOEXEC,
 			     0600);
 		status = w->fd < 0 ? tickmap_fail_os(&w->failure, errno,
 						     "cannot create")
