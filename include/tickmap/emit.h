@@ -31,7 +31,8 @@
  * so that reaching it is a failure (EFBIG) and not a SIGXFSZ.
  *
  * Death. Nothing is buffered: whatever ends the process, each function whose
- * tickmap_emit_code has returned is in the file.
+ * tickmap_emit_code has returned is in the file. The one that was being written
+ * may be cut where it crosses a page of memory.
  *
  * Fork. A forked child must call tickmap_emit_after_fork before it publishes;
  * until then its calls do nothing and return TICKMAP_EMIT_E_FORKED. The child

@@ -410,7 +410,7 @@ static int publish_to_the_end(const char *dir, uint32_t sinks, int error)
 		CHECK(dump.code_count == good && !dump.closed);
 		strict_free_dump(&dump);
 	} else {
-		CHECK(!strict_read_map(map_in(dir), &map));
+		CHECK(!strict_read_map(map_in(dir), false, &map));
 		CHECK(map.count == good);
 		strict_free_map(&map);
 	}

@@ -187,7 +187,9 @@ static void check_survivors(const char *dir, pid_t pid, uint32_t count)
 	unlink(in_dir(dir, name));
 
 	snprintf(name, sizeof(name), "perf-%d.map", pid);
-	read_map(in_dir(dir, name), &map);
+	why = strict_read_map(in_dir(dir, name), true, &map);
+	if (why)
+		fail_msg("%s: %s", name, why);
 	assert_in_range(map.count, count, count + 1);
 	strict_free_map(&map);
 }
@@ -330,7 +332,7 @@ static int child_after_fork(const char *dir)
 	/* The parent's index stays the parent's code's. */
 	CHECK(dump.codes[0].index == 2);
 	strict_free_dump(&dump);
-	CHECK(!strict_read_map(map_in(dir), &map));
+	CHECK(!strict_read_map(map_in(dir), false, &map));
 	CHECK(map.count == 2);
 	strict_free_map(&map);
 	return 0;

@@ -300,7 +300,8 @@ static char *read_hex(char *at, uint64_t *ret_value)
 	return at + 1;
 }
 
-const char *strict_read_map(const char *path, struct strict_map *map)
+const char *strict_read_map(const char *path, bool may_be_cut,
+			    struct strict_map *map)
 {
 	size_t size;
 	size_t room;
@@ -309,6 +310,8 @@ const char *strict_read_map(const char *path, struct strict_map *map)
 	map->bytes = (char *)strict_slurp(path, &size);
 	if (!map->bytes)
 		return "cannot read the file";
+	while (may_be_cut && size && map->bytes[size - 1] != '\n')
+		size--;
 	if (size && map->bytes[size - 1] != '\n')
 		return "the last line is cut";
 	room = size / 6 + 1;

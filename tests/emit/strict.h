@@ -74,7 +74,8 @@ struct strict_map {
 	char *bytes;
 };
 
-const char *strict_read_map(const char *path, struct strict_map *ret_map);
+const char *strict_read_map(const char *path, bool may_be_cut,
+			    struct strict_map *ret_map);
 void strict_free_map(struct strict_map *map);
 
 uint8_t *strict_slurp(const char *path, size_t *ret_size);

@@ -69,7 +69,7 @@ void read_dump(const char *path, struct strict_dump *ret_dump)
 
 void read_map(const char *path, struct strict_map *ret_map)
 {
-	const char *why = strict_read_map(path, ret_map);
+	const char *why = strict_read_map(path, false, ret_map);
 
 	if (why)
 		fail_msg("%s: %s", path, why);
