@@ -49,6 +49,11 @@ int tickmap_inlined_concerns(PyCodeObject *code)
 	       PyUnicode_CompareWithASCIIString(code->co_name, METHOD) == 0;
 }
 
+static int inlines(void)
+{
+	return 1;
+}
+
 static void sweep_class(PyTypeObject *type)
 {
 	if (type->tp_init != PyBaseObject_Type.tp_init)
@@ -56,6 +61,12 @@ static void sweep_class(PyTypeObject *type)
 }
 #else
 #define METHOD "__getitem__"
+
+/* Asked at run time: one build serves all of 3.11. */
+static int inlines(void)
+{
+	return Py_Version < 0x030B0700;
+}
 
 /* The interpreter counts up from 1: these it never reaches. Its cache
  * compares 32 bits, so each function needs one of its own. */
@@ -79,7 +90,7 @@ void tickmap_inlined_call(const tickmap_frame *frame,
 
 int tickmap_inlined_concerns(PyCodeObject *code)
 {
-	return code->co_argcount == 2 &&
+	return inlines() && code->co_argcount == 2 &&
 	       PyUnicode_CompareWithASCIIString(code->co_name, METHOD) == 0;
 }
 
@@ -131,6 +142,8 @@ static int sweep(PyObject *classes, PyObject *seen)
 
 void tickmap_inlined_sweep(void)
 {
+	if (!inlines())
+		return;
 	PyObject *classes = PyList_New(0);
 	PyObject *seen = PySet_New(NULL);
 

@@ -102,7 +102,15 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef definition = {
-	PyModuleDef_HEAD_INIT, "probe", NULL, -1, methods, NULL, NULL, NULL, NULL,
+	PyModuleDef_HEAD_INIT,
+	"probe",
+	NULL,
+	-1,
+	methods,
+	NULL,
+	NULL,
+	NULL,
+	NULL,
 };
 
 PyMODINIT_FUNC PyInit_probe(void)

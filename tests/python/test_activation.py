@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""The package: on and off, with others about, and when publishing fails."""
+
+import os
+import shutil
+import subprocess
+import textwrap
+
+import pytest
+
+import jitdump
+from conftest import HOME
+
+USE = "import sys\nsys.path.insert(0, %r)\nimport tickmap\n" % str(HOME)
+
+
+def program(text):
+    return USE + textwrap.dedent(text)
+
+
+def test_the_package_switches_on_and_off(python, run, tmp_path):
+    result = run(python, program("""
+        print(tickmap.is_active(), tickmap.status()["functions"])
+        print(tickmap.activate(directory=%r), tickmap.is_active(), tickmap.activate())
+        def inside(): pass
+        inside()
+        status = tickmap.status()
+        tickmap.deactivate(); tickmap.deactivate()
+        def outside(): pass
+        outside()
+        print(tickmap.is_active(), status["active"], status["functions"] > 0, status["error"], status["perfmap"])
+        print(status["jitdump"])
+    """) % str(tmp_path), form=None)  # fmt: skip
+    (path,) = tmp_path.glob("jit-*.dump")
+    assert result.out == "False 0\nTrue True True\nFalse True True None None\n%s\n" % path
+    dump = jitdump.Dump(path)
+    assert dump.named("inside") and not dump.named("outside")
+
+
+def test_it_can_be_toggled_ten_thousand_times(python, run, tmp_path):
+    """co_extra has 255 places and none is ever given back."""
+    result = run(python, program("""
+        def f(n): return f(n - 1) if n else 0
+        for i in range(10_000):
+            assert tickmap.activate("jitdump", %r)
+            f(3)
+            tickmap.deactivate()
+            f(3)
+        for i in range(10_000):
+            assert tickmap.activate()
+        f(3)
+        print(tickmap.status()["functions"] < 50)
+    """) % str(tmp_path), form=None)  # fmt: skip
+    assert result.out == "True\n"
+
+
+def test_switching_off_within_a_call_and_on_again_in_another(python, run):
+    result = run(python, program("""
+        import threading
+        def off(n): return off(n - 1) if n else tickmap.deactivate()
+        def on(n): return on(n - 1) if n else tickmap.activate()
+        def work():
+            for i in range(500):
+                off(20); on(20)
+        threads = [threading.Thread(target=work) for i in range(4)]
+        [t.start() for t in threads]; [t.join() for t in threads]
+        tickmap.activate()
+        print(tickmap.is_active())
+    """))  # fmt: skip
+    assert result.out == "True\n"
+
+
+def test_switching_off_at_the_bottom_of_a_deep_recursion(python, run):
+    if python.version < (3, 11):
+        pytest.skip("no such depth")
+    result = run(python, program("""
+        sys.setrecursionlimit(30_000)
+        def f(n, then): return f(n - 1, then) if n else then()
+        f(20_000, tickmap.deactivate); print(tickmap.is_active())
+        def unseen(): pass
+        unseen()
+        f(20_000, tickmap.activate); print(tickmap.is_active())
+        def seen(): pass
+        seen()
+        f(20_000, lambda: (tickmap.deactivate(), tickmap.activate())); print(tickmap.is_active())
+        def seen_too(): pass
+        seen_too()
+    """))  # fmt: skip
+    assert result.out == "False\nTrue\nTrue\n"
+    dump = jitdump.read_one(result)
+    assert dump.named("seen") and dump.named("seen_too") and not dump.named("unseen")
+
+
+def test_wrong_arguments_are_refused(python, run):
+    result = run(python, program("""
+        for arguments in [("nonsense",), (1,), ("jitdump", 3), ("jitdump", "/no/such/folder"), ("jitdump", "a\\0b")]:
+            try: tickmap.activate(*arguments)
+            except (TypeError, ValueError, OSError) as error: print(type(error).__name__)
+        print(tickmap.is_active())
+    """), form=None)  # fmt: skip
+    assert result.out == "ValueError\nTypeError\nTypeError\nFileNotFoundError\nValueError\nFalse\n"
+
+
+def test_an_evaluator_that_was_there_is_called_and_comes_back(python, run, probe, tmp_path):
+    result = run(python, program("""
+        sys.path.insert(0, %r)
+        import probe
+        def f(): pass
+        probe.install()
+        tickmap.activate("jitdump", %r)
+        probe.start()
+        for i in range(10): f()
+        print(max(count for caller, count in probe.stop()), probe.is_installed())
+        tickmap.deactivate()
+        print(probe.is_installed())
+    """) % (str(probe), str(tmp_path)), form=None)  # fmt: skip
+    assert result.out == "10 False\nTrue\n"
+
+
+def test_an_evaluator_put_over_ours_keeps_working(python, run, probe):
+    result = run(python, program("""
+        sys.path.insert(0, %r)
+        import probe
+        probe.install()
+        def both(): pass
+        both()
+        tickmap.deactivate()
+        def only_theirs(): pass
+        only_theirs()
+        print(probe.is_installed())
+        tickmap.activate()
+        def again(n): return again(n - 1) if n else 0
+        again(100)
+        probe.remove()
+        def ours(): pass
+        ours()
+        print(probe.is_installed(), tickmap.is_active())
+        tickmap.deactivate()
+        tickmap.activate()
+        def at_last(): pass
+        at_last()
+    """) % str(probe))  # fmt: skip
+    assert result.out == "True\nFalse True\n"
+    dump = jitdump.read_one(result)
+    assert [bool(dump.named(n)) for n in ("both", "only_theirs", "again", "ours", "at_last")] == [True, False, True, True, True]
+
+
+def test_a_full_disk_stops_publishing_and_nothing_else(python, run):
+    """A limit on the size of files stands for the disk."""
+    result = run(python, program("""
+        import resource, signal
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        import os
+        size = os.path.getsize(tickmap.status()["jitdump"])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 2000, size + 2000))
+        total = 0
+        for i in range(1000):
+            space = {}
+            exec(compile("def f(x): return x + 1", "file%d" % i, "exec"), space)
+            total += space["f"](i)
+        error = tickmap.status()["error"]
+        print(total, tickmap.is_active(), bool(error))
+    """))  # fmt: skip
+    assert result.out == "500500 True True\n"
+    jitdump.read_one(result)
+
+
+def test_no_executable_memory_stops_trampolines_and_nothing_else(python, run):
+    result = run(python, program("""
+        import resource
+        resource.setrlimit(resource.RLIMIT_AS, (int(open("/proc/self/statm").read().split()[0]) * 4096 + (1 << 23),) * 2)
+        total = 0
+        held = []
+        for i in range(3000):
+            space = {}
+            exec(compile("def f(x): return x + 1", "file%d" % i, "exec"), space)
+            total += space["f"](i)
+        print(total)
+    """), code=None)  # fmt: skip
+    assert result.out == "4501500\n" or "MemoryError" in result.err
+    assert result.code in (0, 1)
+
+
+def test_memory_is_never_writable_and_executable(python, run):
+    result = run(python, "print([l for l in open('/proc/self/maps') if 'wx' in l])")
+    assert result.out == "[]\n"
+
+
+EMBED = r"""
+#include <Python.h>
+int main(void)
+{
+    for (int i = 0; i < 4; i++) {
+        Py_Initialize();
+        if (PyRun_SimpleString("def g(n): return g(n - 1) if n else 0\ng(50)"))
+            return 1;
+        Py_Finalize();
+    }
+    return 0;
+}
+"""
+
+
+def test_the_interpreter_can_be_started_anew_in_one_process(python, run, tmp_path):
+    """An embedding program may end Python and begin again."""
+    folder = os.path.dirname(os.path.dirname(python.executable)) + "/lib"
+    library = "python%d.%d" % python.version[:2]
+    compiler = shutil.which("cc")
+    if not compiler or not os.path.exists("%s/lib%s.so" % (folder, library)):
+        pytest.skip("no libpython to link with for " + python.label)
+    source = tmp_path / "embed.c"
+    source.write_text(EMBED)
+    embedder = str(tmp_path / "embed")
+    command = [compiler, str(source), "-isystem", python.include, "-L" + folder, "-l" + library]
+    subprocess.run(command + ["-Wl,-rpath," + folder, "-o", embedder], check=True)
+    dump = jitdump.read_one(run(embedder, None, env={"PYTHONHOME": os.path.dirname(folder)}))
+    assert dump.named("g")
