@@ -49,8 +49,10 @@ int tickmap_refused(const struct tickmap_error *err, pid_t pid)
 		(err->os_errno == EACCES || err->os_errno == EPERM ||
 		 err->os_errno == ENOSYS);
 
-	if (!by_permission)
-		return tickmap_cli_error(err, NULL);
+	if (!by_permission) {
+		tickmap_cli_error(err, NULL);
+		return TICKMAP_EXIT_ENVIRONMENT;
+	}
 	bool readable = tickmap_read_line(PARANOID, paranoid, sizeof(paranoid));
 	if (foreign_process(pid))
 		tickmap_cli_say("the kernel refuses to sample process %d (%s): "
