@@ -32,12 +32,13 @@ cc $small -o full.so a.c -Wl,--build-id
 strip -o "$out/stripped.so" full.so
 cp full.so "$out/full.so"
 cc $small -fcf-protection=full -Wl,-z,ibtplt -o "$out/ibt.so" a.c
-cc $small -o "$out/labels.so" b.s
+cc -c b.s
+cc $small -o "$out/labels.so" b.o
 objcopy --only-keep-debug full.so "$out/keep.debug"
 cp "$out/stripped.so" "$out/linked.so"
 objcopy --add-gnu-debuglink="$out/keep.debug" "$out/linked.so"
 objcopy -S --keep-symbol=inner "$out/keep.debug" mini
-xz mini
+xz -0 mini # a small dictionary: replays unpack it thousands of times
 objcopy --add-section .gnu_debugdata=mini.xz "$out/stripped.so" "$out/packed.so"
 printf 'plain data\n' >data
 objcopy -I binary -O elf32-big data "$out/data-32-big"
