@@ -7,6 +7,7 @@
 #include "timeline/segments.h"
 #include "timeline/timeline.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -80,8 +81,24 @@ struct question {
 	uint64_t when, avma;
 };
 
+/* Anywhere at any time; or as samples come: in the order of time, nearly all in
+ * a few functions. */
+static void ask(struct question *questions, unsigned slots, unsigned slot_size,
+		bool as_samples)
+{
+	for (size_t i = 0; i < FINDS; i++) {
+		uint64_t slot = as_samples && dice(16) ? dice(256) * slots / 256
+						       : dice(slots);
+		questions[i].when =
+			as_samples ? i * (LOADS * UINT64_C(1000) / FINDS)
+				   : dice(LOADS * UINT64_C(1000));
+		questions[i].avma =
+			0x7f0000000000 + slot * slot_size + dice(slot_size);
+	}
+}
+
 static void run(const char *name, unsigned slots, unsigned slot_size,
-		uint64_t size_from, uint64_t size_to)
+		uint64_t size_from, uint64_t size_to, bool as_samples)
 {
 	struct tickmap_timeline *timeline = tickmap_timeline_new();
 	struct load *loads = calloc(LOADS, sizeof(*loads));
@@ -97,11 +114,7 @@ static void run(const char *name, unsigned slots, unsigned slot_size,
 		loads[i].size = size_from + dice(size_to - size_from + 1);
 		loads[i].order = i;
 	}
-	for (size_t i = 0; i < FINDS; i++) {
-		questions[i].when = dice(LOADS * UINT64_C(1000));
-		questions[i].avma =
-			0x7f0000000000 + dice(slots * (uint64_t)slot_size);
-	}
+	ask(questions, slots, slot_size, as_samples);
 
 	begin = cpu_ns();
 	for (uint32_t i = 0; i < LOADS; i++)
@@ -153,9 +166,10 @@ static void run(const char *name, unsigned slots, unsigned slot_size,
 
 int main(void)
 {
-	run("each address once or twice", 100000, 512, 64, 512);
-	run("reused, 10 generations", 10000, 512, 64, 512);
-	run("overlapping", 40000, 64, 32, 1024);
-	run("100,000 at one address", 1, 4096, 4096, 4096);
+	run("as samples come", 10000, 512, 64, 512, true);
+	run("each address once or twice", 100000, 512, 64, 512, false);
+	run("reused, 10 generations", 10000, 512, 64, 512, false);
+	run("overlapping", 40000, 64, 32, 1024, false);
+	run("100,000 at one address", 1, 4096, 4096, 4096, false);
 	return 0;
 }

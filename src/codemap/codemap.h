@@ -39,7 +39,32 @@ struct tickmap_code_event {
 	uint64_t offset;     /* of the record in its file */
 };
 
-/* A tolerated oddity. Ids are stable: JD... for jitdump, PM... perf map. */
+/*
+ * A tolerated oddity. Ids are stable; `!`: always an error. What `value` is:
+ *
+ * JD001! no jitdump: the magic number    JD002! too short: bytes there
+ * JD003 version                          JD004 header size
+ * JD005 no ELF machine                   JD006 reserved header field
+ * JD007 unknown header flags
+ * JD010! no record there: bytes skipped  JD011! record runs into the next one:
+ * JD012! last record is cut: bytes there        bytes of it that are there
+ * JD013 unknown type of record: its id
+ * JD020 64-bit thread ids: size of a LOAD's fixed part
+ * JD021! code_size exceeds the record    JD022 name without NUL: its length
+ * JD023 bytes between name and code      JD024 code bytes left out
+ * JD025 code of size 0                   JD026 sign-extended 32-bit address
+ * JD027 code_index of other code         JD028 record written twice: its index
+ * JD029 pid is not the header's
+ * JD030 times go back: ns at most        JD031 no time
+ * JD040 damaged file names of lines: entries
+ * JD041 line addresses are too high: by how much
+ * JD042 no code behind a line or unwinding record: its id
+ * JD043! unwinding sizes exceed the record
+ *
+ * PM001! no entry: length of the line    PM002 size 0: the address
+ * PM003 carriage return                  PM004 last line without a newline
+ * PM005! line is too long and was cut    PM006! beyond the address space
+ */
 struct tickmap_finding {
 	const char *id;
 	const char *what; /* static text */
@@ -73,6 +98,9 @@ void tickmap_jitdump_end(struct tickmap_jitdump *dump);
 const struct tickmap_jitdump_header *
 tickmap_jitdump_header(const struct tickmap_jitdump *dump);
 
+/*
+ * Lines are START SIZE NAME in hex. Kept out: size 0, and what is no entry.
+ */
 struct tickmap_perfmap;
 struct tickmap_perfmap *
 tickmap_perfmap_new(const struct tickmap_code_handler *handler);

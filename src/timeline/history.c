@@ -125,17 +125,19 @@ static bool find_bounds(struct tickmap_history *history)
 /* How many bounds lie at or before the address. */
 static size_t bounds_up_to(const struct tickmap_history *history, uint64_t avma)
 {
-	const uint64_t *base = history->bounds.items;
-	size_t left = history->bounds.count;
+	const uint64_t *bounds = history->bounds.items;
+	size_t low = 0, high = history->bounds.count;
 
-	if (!left)
-		return 0;
-	/* Without a branch that the processor would guess wrong. */
-	for (size_t half; left > 1; left -= half) {
-		half = left / 2;
-		base = base[half - 1] <= avma ? base + half : base;
+	/* With branches: the processor then loads ahead on its guess, which
+	 * in a large table beats never guessing wrong. Measured. */
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (bounds[middle] <= avma)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return (size_t)(base - history->bounds.items) + (*base <= avma);
+	return low;
 }
 
 /* The leaves of a span's addresses: from low up to, not with, high. */
@@ -282,15 +284,16 @@ static uint32_t next_node(struct path *path)
 static uint32_t list_up_to(const struct tickmap_history *history, uint32_t node,
 			   uint64_t when)
 {
-	uint32_t first = history->nodes[node];
-	uint32_t left = history->nodes[node + 1] - first;
-	const uint64_t *base = history->since + first;
+	uint32_t low = history->nodes[node], high = history->nodes[node + 1];
 
-	for (uint32_t half; left > 1; left -= half) {
-		half = left / 2;
-		base = base[half - 1] <= when ? base + half : base;
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		if (history->since[middle] <= when)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return (uint32_t)(base - history->since) + (left && *base <= when);
+	return low;
 }
 
 static bool lives(const struct tickmap_span *span, uint64_t when)
