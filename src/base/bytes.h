@@ -43,6 +43,8 @@ static inline const uint8_t *tickmap_take(struct tickmap_bytes *b, size_t n)
 		b->failed = true;
 		return NULL;
 	}
+	if (!n) /* also where there is no memory at all */
+		return b->base ? b->base + b->pos : (const uint8_t *)"";
 	const uint8_t *at = b->base + b->pos;
 	b->pos += n;
 	return at;

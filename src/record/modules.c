@@ -188,5 +188,6 @@ struct tickmap_module *tickmap_modules_open(struct tickmap_modules *modules,
 		return m;
 	m->build_id_size = tickmap_elf_build_id(m->elf, m->build_id);
 	read_unwind_sections(m);
+	tickmap_elf_release_file(m->elf); /* descriptors may be few */
 	return m;
 }

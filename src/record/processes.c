@@ -336,7 +336,7 @@ void tickmap_process_advance(struct tickmap_processes *processes,
 
 /* The table of a mapped file, its bias worked out at the first question. */
 static bool file_module(struct tickmap_processes *processes, pid_t pid,
-			struct mapping *m,
+			struct mapping *m, uint64_t avma,
 			struct tickmap_unwind_module *ret_module)
 {
 	struct tickmap_module *module =
@@ -345,10 +345,13 @@ static bool file_module(struct tickmap_processes *processes, pid_t pid,
 
 	if (!m->bias_known) {
 		m->bias_known = true;
+		/* Of the byte that runs: a mapping's first page may begin in
+		 * the segment before. */
 		if (module->elf &&
-		    tickmap_elf_svma_of_offset(module->elf, m->file_offset,
+		    tickmap_elf_svma_of_offset(module->elf,
+					       avma - m->avma + m->file_offset,
 					       &svma)) {
-			m->bias = m->avma - svma;
+			m->bias = avma - svma;
 			m->has_table = module->has_cfi;
 		}
 	}
@@ -400,7 +403,7 @@ bool tickmap_process_find_module(void *context, uint64_t avma,
 	if (segment)
 		return file_module(
 			view->processes, process->pid,
-			&view->processes->mappings.items[segment->owner],
+			&view->processes->mappings.items[segment->owner], avma,
 			ret_module);
 	segment = tickmap_segments_find(process->anon, avma);
 	if (!segment)
