@@ -623,6 +623,8 @@ int tickmap_sampler_drain(struct tickmap_sampler *s, uint64_t until_ns,
 	/* What arrives from here on waits for the next call: a busy producer
 	 * must not keep us. */
 	for (size_t c = 0; c < s->cpus.count; c++) {
+		if (!s->cpus.items[c].ring.meta)
+			return TICKMAP_OK; /* the rings were released */
 		tickmap_ring_look(&s->cpus.items[c].ring);
 		look_at_next(&s->cpus.items[c]);
 	}

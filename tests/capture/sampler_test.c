@@ -277,6 +277,13 @@ static void waiting_for_ended_tasks_lasts_its_time(void **state)
 	uint64_t before = tickmap_mono_ns();
 	assert_int_equal(tickmap_sampler_wait(sampler, -1, 200, NULL), 0);
 	assert_true(tickmap_mono_ns() - before > 190000000);
+	unsigned samples = seen.samples;
+	tickmap_sampler_release_rings(sampler);
+	assert_int_equal(tickmap_sampler_drain(sampler, UINT64_MAX, see, &seen),
+			 0);
+	assert_int_equal(tickmap_sampler_wait(sampler, -1, 0, NULL), 0);
+	assert_int_equal(seen.samples, samples);
+	assert_true(tickmap_sampler_attr(sampler)->use_clockid);
 	tickmap_sampler_close(sampler);
 }
 
