@@ -87,6 +87,7 @@ struct cpu {
 struct tickmap_sampler {
 	struct perf_event_attr attr;
 	const struct rung *rung;
+	size_t ring_size; /* of one CPU */
 	TICKMAP_VEC(pid_t) tasks;
 	TICKMAP_VEC(struct cpu) cpus;
 	int *fds; /* [cpu][task], -1 where there is none */
@@ -376,6 +377,7 @@ static int walk_ladder(struct tickmap_sampler *s,
 		s->rung = &ladder[i];
 		for (; size >= RING_MIN; size /= 2) {
 			fill_attr(&s->attr, s->rung, options, size);
+			s->ring_size = size;
 			a = open_all(s, size);
 			if (a.outcome != NO_ROOM)
 				break;
@@ -509,7 +511,7 @@ bool tickmap_sampler_sees_kernel(const struct tickmap_sampler *s)
 
 size_t tickmap_sampler_ring_bytes(const struct tickmap_sampler *s)
 {
-	return s->cpus.count * (size_t)s->cpus.items[0].ring.size;
+	return s->cpus.count * s->ring_size;
 }
 
 unsigned tickmap_sampler_cpu_count(const struct tickmap_sampler *s)

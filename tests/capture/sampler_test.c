@@ -284,6 +284,7 @@ static void waiting_for_ended_tasks_lasts_its_time(void **state)
 	assert_int_equal(tickmap_sampler_wait(sampler, -1, 0, NULL), 0);
 	assert_int_equal(seen.samples, samples);
 	assert_true(tickmap_sampler_attr(sampler)->use_clockid);
+	assert_true(tickmap_sampler_ring_bytes(sampler) > 0);
 	tickmap_sampler_close(sampler);
 }
 
