@@ -12,8 +12,9 @@ const ROW = 19;          /* height of a frame, with the gap below it */
 const LEAST = 0.5;       /* narrower frames are not drawn */
 const ROWS_MAX = 500;    /* of the table, at a time */
 const KINDS = ['Python', 'JIT', 'native', 'kernel', 'unresolved'];
-const MEANINGS = ['Python function', 'other code made at run time',
-  'compiled code of a file', 'the kernel', 'no name is known'];
+const MEANINGS = ['a function of the program or its modules',
+  'other code made at run time', 'compiled code of a file',
+  'the operating system\u2019s own code', 'no name is known'];
 const COLOURS = ['--python', '--jit', '--native', '--kernel', '--unresolved'];
 const PYTHON = 0, JIT = 1, UNRESOLVED = 4;
 
@@ -790,7 +791,9 @@ graph.addEventListener('click', event => {
   if (node >= 0)
     zoom(node);
 });
+let fromBottom = 0;
 graph.addEventListener('scroll', () => {
+  fromBottom = graph.scrollHeight - graph.clientHeight - graph.scrollTop;
   hideTip();
   ask();
 });
@@ -899,7 +902,10 @@ function arrive() {
 
 addEventListener('hashchange', arrive);
 new ResizeObserver(() => {
+  const keep = fromBottom;
   layout();
+  if (state.layout === 'flame')
+    graph.scrollTop = graph.scrollHeight - graph.clientHeight - keep;
   draw();
 }).observe(graph);
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {

@@ -278,6 +278,32 @@ def test_the_table_has_what_the_text_report_has(page):
     assert p.js("location.hash") == "#search=%5Ekernel_17%24"
 
 
+def luminance(rgb):
+    linear = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in rgb]
+    return sum(a * b for a, b in zip((0.2126, 0.7152, 0.0722), linear))
+
+
+def contrast(a, b):
+    light, dark = sorted((luminance(a), luminance(b)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_both_schemes(page, scheme):
+    p = page(known())
+    p.call("Emulation.setEmulatedMedia",
+           features=[dict(name="prefers-color-scheme", value=scheme)])
+    p.settle()
+    for kind in ("python", "jit", "native", "kernel", "unresolved"):
+        c = colour_of(p, kind)
+        for shade in ([v * 0.93 for v in c], c):
+            assert contrast(colour_of(p, "frame-ink"), shade) >= 4.5, kind
+    for ink in ("ink", "soft", "accent", "warn"):
+        for ground in ("page", "card"):
+            assert contrast(colour_of(p, ink), colour_of(p, ground)) >= 4.5, (ink, ground)
+    assert kind_of(p, runs(p, 2)[0][2]) == "jit", "drawn again in the scheme's colours"
+
+
 def test_names_cannot_break_out_of_the_page(page):
     q = Profile(command="</script><script>document.title='broken'</script>")
     t = q.thread(1, 1, "<b>c</b>")
