@@ -145,7 +145,10 @@ def judge(stacks, roots, calls, leaves=None, pairs_matter=True):
     verdict = Verdict()
     for comm, frames, count in stacks:
         names = python_frames(frames)
-        if not names:
+        if any(f.startswith("[jit") for f in frames):
+            verdict.add("generated code without a name", count,
+                        [comm] + frames)
+        elif not names:
             verdict.add("no Python frame", count, [comm] + frames)
         elif names[0] not in roots:
             verdict.add("does not begin at a root", count, [comm] + frames)

@@ -23,6 +23,7 @@ import argparse
 import asyncio
 import hashlib
 import json
+import os
 import random
 import re
 import sys
@@ -233,10 +234,11 @@ def unit(kind, length):
 
 
 def unit_without_hook(kind, length):
-    extension = sys.modules["_tickmap"]
-    extension.deactivate()
+    import tickmap
+    assert tickmap.is_active()
+    tickmap.deactivate()
     kind(cpu() + length)
-    extension.activate()
+    tickmap.activate()
 
 
 def part_a(state, length):
@@ -396,6 +398,8 @@ def main():
     parser.add_argument("--hook-off")
     args = parser.parse_args()
     HOOK_OFF = args.hook_off
+    if HOOK_OFF:
+        sys.path.append(os.environ["TICKMAP_PYTHON_HOME"])
     if args.calls:
         record_calls(args.calls)
         return
