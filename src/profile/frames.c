@@ -198,30 +198,29 @@ static uint32_t unnamed(struct tickmap_loader *loader, bool generated,
 	return tickmap_profile_frame(loader->profile, &frame);
 }
 
-uint32_t tickmap_frames_user(struct tickmap_loader *loader, uint32_t process,
-			     uint64_t avma, uint64_t time_ns, bool *ret_early)
+uint32_t tickmap_frames_user(struct tickmap_loader *loader,
+			     const struct tickmap_process *process,
+			     uint64_t avma, uint64_t time_ns,
+			     const struct tickmap_owner *owner)
 {
-	const struct tickmap_process *p = &loader->processes.items[process];
 	const uint64_t unmapped_mask = ~(uint64_t)0xffffff;
-	struct tickmap_owner owner = tickmap_timeline_find(
-		p->timeline, time_ns, avma, TICKMAP_SLACK_NS);
-	bool owned = owner.owner != TICKMAP_NO_OWNER;
+	bool owned = owner->owner != TICKMAP_NO_OWNER;
 
-	*ret_early = owned && owner.early;
-	if (owned && owner.layer == TICKMAP_LAYER_CODE)
-		return frame_of_code(loader, owner.owner);
-	if (owned && owner.layer == TICKMAP_LAYER_FILE)
-		return frame_of_file(loader, owner.owner, avma);
-	bool other_time = p->published &&
-			  tickmap_timeline_elsewhen(p->timeline, time_ns, avma);
+	if (owned && owner->layer == TICKMAP_LAYER_CODE)
+		return frame_of_code(loader, owner->owner);
+	if (owned && owner->layer == TICKMAP_LAYER_FILE)
+		return frame_of_file(loader, owner->owner, avma);
+	bool other_time =
+		process->published &&
+		tickmap_timeline_elsewhen(process->timeline, time_ns, avma);
 	if (!owned)
 		return unnamed(loader, other_time, avma & unmapped_mask,
 			       other_time ? TICKMAP_UNRESOLVED_OTHER_TIME
 					  : TICKMAP_UNRESOLVED_UNMAPPED);
-	return unnamed(loader, true, loader->maps.items[owner.owner].avma,
-		       other_time     ? TICKMAP_UNRESOLVED_OTHER_TIME
-		       : p->published ? TICKMAP_UNRESOLVED_NOT_IN_MAP
-				      : TICKMAP_UNRESOLVED_NO_CODE_MAP);
+	return unnamed(loader, true, loader->maps.items[owner->owner].avma,
+		       other_time	    ? TICKMAP_UNRESOLVED_OTHER_TIME
+		       : process->published ? TICKMAP_UNRESOLVED_NOT_IN_MAP
+					    : TICKMAP_UNRESOLVED_NO_CODE_MAP);
 }
 
 bool tickmap_frames_write_hints(struct tickmap_loader *loader)

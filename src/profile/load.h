@@ -230,8 +230,10 @@ bool tickmap_samples_resolve(struct tickmap_loader *loader);
 
 /* frames.c: TICKMAP_NONE without memory. */
 uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma);
-uint32_t tickmap_frames_user(struct tickmap_loader *loader, uint32_t process,
-			     uint64_t avma, uint64_t time_ns, bool *ret_early);
+uint32_t tickmap_frames_user(struct tickmap_loader *loader,
+			     const struct tickmap_process *process,
+			     uint64_t avma, uint64_t time_ns,
+			     const struct tickmap_owner *owner);
 bool tickmap_frames_write_hints(struct tickmap_loader *loader);
 bool tickmap_frames_is_interpreter(const char *dso_path);
 

@@ -17,26 +17,26 @@
 #include <stdint.h>
 
 enum tickmap_frame_kind {
-	TICKMAP_FRAME_PYTHON, /* published name begins with "py::" */
-	TICKMAP_FRAME_JIT,    /* any other name out of a code map */
-	TICKMAP_FRAME_NATIVE, /* in a file, named */
-	TICKMAP_FRAME_KERNEL, /* named or not */
+	TICKMAP_FRAME_PYTHON,	  /* published name begins with "py::" */
+	TICKMAP_FRAME_JIT,	  /* any other name out of a code map */
+	TICKMAP_FRAME_NATIVE,	  /* in a file, named */
+	TICKMAP_FRAME_KERNEL,	  /* named or not */
 	TICKMAP_FRAME_UNRESOLVED, /* no name: reason says why */
 };
 
 /* Reasons for frames without a name and for addresses without an owner. */
 enum tickmap_unresolved {
 	TICKMAP_RESOLVED,
-	TICKMAP_UNRESOLVED_STRIPPED,     /* file without symbols there */
+	TICKMAP_UNRESOLVED_STRIPPED, /* file without symbols there */
 	TICKMAP_UNRESOLVED_FILE_MISSING,
 	TICKMAP_UNRESOLVED_OTHER_BUILD,
 	TICKMAP_UNRESOLVED_NO_FUNCTION,
 	TICKMAP_UNRESOLVED_KERNEL,
-	TICKMAP_UNRESOLVED_NO_CODE_MAP,  /* executable anonymous memory, and
-					    the process published nothing */
-	TICKMAP_UNRESOLVED_NOT_IN_MAP,   /* ... published, but not this */
-	TICKMAP_UNRESOLVED_OTHER_TIME,   /* published, but for another time */
-	TICKMAP_UNRESOLVED_UNMAPPED,     /* no mapping known */
+	TICKMAP_UNRESOLVED_NO_CODE_MAP, /* executable anonymous memory, and
+					   the process published nothing */
+	TICKMAP_UNRESOLVED_NOT_IN_MAP,	/* ... published, but not this */
+	TICKMAP_UNRESOLVED_OTHER_TIME,	/* published, but for another time */
+	TICKMAP_UNRESOLVED_UNMAPPED,	/* no mapping known */
 	TICKMAP_UNRESOLVED_COUNT
 };
 /* Stable words for JSON: "stripped", "no-code-map", ... */
@@ -50,11 +50,11 @@ struct tickmap_frame {
 	tickmap_str dso;  /* "libz.so.1", "[jit]", "[kernel]", "[unknown]" */
 	tickmap_str dso_path;
 	tickmap_str file; /* source file from a code map's line info, or 0 */
-	uint32_t line;    /* 0: unknown */
-	uint8_t kind;     /* enum tickmap_frame_kind */
-	uint8_t reason;   /* enum tickmap_unresolved */
+	uint32_t line;	  /* 0: unknown */
+	uint8_t kind;	  /* enum tickmap_frame_kind */
+	uint8_t reason;	  /* enum tickmap_unresolved */
 	bool interpreter; /* in the interpreter's own file, or our hook's */
-	bool code_map;    /* out of a code map or in anonymous executable
+	bool code_map;	  /* out of a code map or in anonymous executable
 			     memory */
 };
 
@@ -72,7 +72,7 @@ struct tickmap_thread {
 
 struct tickmap_profile_sample {
 	uint64_t time_ns;
-	uint64_t avma;   /* of the leaf */
+	uint64_t avma;	 /* of the leaf */
 	uint32_t thread; /* index */
 	uint32_t cpu;
 	uint32_t node;
@@ -90,17 +90,17 @@ struct tickmap_profile {
 	uint64_t filtered;
 
 	/* How good the data is. */
-	uint64_t lost;          /* samples and records the kernel dropped */
-	uint64_t truncated;     /* samples */
+	uint64_t lost;		   /* samples and records the kernel dropped */
+	uint64_t truncated;	   /* samples */
 	uint64_t truncated_by[16]; /* by enum tickmap_unwind_end */
 	uint64_t jit_samples, jit_resolved;
 	uint64_t unresolved[TICKMAP_UNRESOLVED_COUNT]; /* frames in samples */
-	uint64_t early;         /* frames resolved only thanks to the slack */
-	uint64_t other_events;  /* samples of events that count no time */
-	uint64_t code_loads;    /* functions published */
+	uint64_t early;		 /* frames resolved only thanks to the slack */
+	uint64_t other_events;	 /* samples of events that count no time */
+	uint64_t code_loads;	 /* functions published */
 	uint64_t findings_count; /* oddities in code maps */
 	TICKMAP_VEC(tickmap_str) findings; /* one text a kind */
-	TICKMAP_VEC(tickmap_str) hints;    /* "install libz1-dbgsym ..." */
+	TICKMAP_VEC(tickmap_str) hints;	   /* "install libz1-dbgsym ..." */
 	struct {
 		const char *domain; /* "monotonic", "perf", ... */
 		const char *method; /* "same", "offset", "fit", "none" */
@@ -108,14 +108,14 @@ struct tickmap_profile {
 		uint64_t error_ns;
 		uint64_t violations;
 	} clock;
-	bool finished;          /* false: the recorder was killed */
+	bool finished; /* false: the recorder was killed */
 
 	/* What was measured. */
-	tickmap_str event;      /* "cpu-clock", "cycles:u" */
-	uint64_t frequency;     /* Hz; 0: unknown */
-	bool kernel_seen;       /* kernel frames were sampled */
+	tickmap_str event;	   /* "cpu-clock", "cycles:u" */
+	uint64_t frequency;	   /* Hz; 0: unknown */
+	bool kernel_seen;	   /* kernel frames were sampled */
 	uint64_t start_ns, end_ns; /* of the recording, else first/last */
-	double cpu_seconds;     /* on CPU, from periods or frequency */
+	double cpu_seconds;	   /* on CPU, from periods or frequency */
 	tickmap_str command;
 };
 

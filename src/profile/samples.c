@@ -181,20 +181,43 @@ static uint32_t epoch_at(struct resolving *r, struct tickmap_process *p,
 	return p->epoch;
 }
 
-static bool resolve_one(struct tickmap_loader *loader, uint32_t index,
-			uint32_t process, uint64_t time_ns, uint32_t epoch)
+static uint32_t user_frame(struct tickmap_loader *loader,
+			   const struct tickmap_process *process,
+			   struct tickmap_stack *s, uint64_t time_ns,
+			   bool *ret_early)
 {
+	const struct tickmap_profile *profile = loader->profile;
+	struct tickmap_owner owner = tickmap_timeline_find(
+		process->timeline, time_ns, s->avma, TICKMAP_SLACK_NS);
+	bool in_file = owner.owner != TICKMAP_NO_OWNER &&
+		       owner.layer == TICKMAP_LAYER_FILE;
+	uint32_t map = in_file ? (uint32_t)owner.owner + 1 : 0;
+
+	*ret_early = owner.owner != TICKMAP_NO_OWNER && owner.early;
+	/* Most frames outlive the epoch in the file they were in. */
+	if (map && map == s->map)
+		return profile->nodes.items[s->node].frame;
+	s->map = map;
+	return tickmap_frames_user(loader, process, s->avma, time_ns, &owner);
+}
+
+static bool resolve_one(struct tickmap_loader *loader, uint32_t index,
+			const struct tickmap_process *process, uint64_t time_ns,
+			uint32_t epoch)
+{
+	struct tickmap_profile *profile = loader->profile;
 	struct tickmap_stack *s = &loader->stacks.all.items[index];
 	const struct tickmap_stack *above =
 		&loader->stacks.all.items[s->parent];
 	bool early = false;
-	uint32_t frame = s->kind == TICKMAP_STACK_KERNEL
-				 ? tickmap_frames_kernel(loader, s->avma)
-				 : tickmap_frames_user(loader, process, s->avma,
-						       time_ns, &early);
+	uint32_t frame =
+		s->kind == TICKMAP_STACK_KERNEL
+			? tickmap_frames_kernel(loader, s->avma)
+			: user_frame(loader, process, s, time_ns, &early);
 	if (frame == TICKMAP_NONE)
 		return false;
-	const struct tickmap_frame *f = &loader->profile->frames.items[frame];
+	const struct tickmap_frame *f = &profile->frames.items[frame];
+	const struct tickmap_node *before = &profile->nodes.items[s->node];
 	s->flags = above->flags;
 	if (f->code_map)
 		s->flags |= TICKMAP_STACK_JIT;
@@ -203,12 +226,14 @@ static bool resolve_one(struct tickmap_loader *loader, uint32_t index,
 	s->early = above->early;
 	if (early && s->early < UINT16_MAX)
 		s->early++;
-	s->node = tickmap_profile_node(loader->profile, above->node, frame);
+	if (!s->node || before->frame != frame || before->parent != above->node)
+		s->node = tickmap_profile_node(profile, above->node, frame);
 	s->epoch = epoch;
 	return s->node != UINT32_MAX;
 }
 
-static bool resolve_stack(struct resolving *r, uint32_t stack, uint32_t process,
+static bool resolve_stack(struct resolving *r, uint32_t stack,
+			  const struct tickmap_process *process,
 			  uint64_t time_ns, uint32_t epoch)
 {
 	struct tickmap_stack *all = r->loader->stacks.all.items;
@@ -347,8 +372,7 @@ static bool resolve_sample(struct resolving *r,
 	uint32_t process =
 		tickmap_profile_process_known(loader, raw->pid, time_ns);
 	struct tickmap_process *p = &loader->processes.items[process];
-	if (!resolve_stack(r, raw->stack, process, time_ns,
-			   epoch_at(r, p, time_ns)))
+	if (!resolve_stack(r, raw->stack, p, time_ns, epoch_at(r, p, time_ns)))
 		return false;
 	uint32_t thread = thread_of(r, raw);
 	struct tickmap_profile_sample *sample =

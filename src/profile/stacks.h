@@ -27,6 +27,7 @@ struct tickmap_stack {
 	uint32_t parent;
 	/* The node of the profile that it was in `epoch`; 0: never asked. */
 	uint32_t node, epoch;
+	uint32_t map; /* that held the address then, if a file's; + 1 */
 	uint16_t early;
 	uint8_t kind;  /* enum tickmap_stack_kind */
 	uint8_t flags; /* TICKMAP_STACK_JIT... */
