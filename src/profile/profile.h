@@ -77,8 +77,13 @@ struct tickmap_profile_sample {
 	uint32_t cpu;
 	uint32_t node;
 	bool jit, jit_resolved;
-	uint8_t truncated; /* enum tickmap_unwind_end; 0: whole */
+	uint8_t truncated; /* enum tickmap_unwind_end or the one below; 0:
+			      whole */
 };
+
+/* Above all of enum tickmap_unwind_end: the stack's bytes were recorded, but
+ * nobody unwound them (perf record --call-graph dwarf). */
+enum { TICKMAP_TRUNCATED_NOT_UNWOUND = 15 };
 
 struct tickmap_profile {
 	struct tickmap_strings *strings;

@@ -129,7 +129,7 @@ bool tickmap_samples_add(struct tickmap_loader *loader,
 	if (sample->stack_size && !loader->ours) {
 		/* Only the leaf of a stack that still has to be unwound. */
 		loader->dwarf_stacks = true;
-		truncated = TICKMAP_END_NO_RULE;
+		truncated = TICKMAP_TRUNCATED_NOT_UNWOUND;
 		if (!user && links[count - 1].kernel && user_ip(sample))
 			links[count++] = (struct tickmap_link) {
 				.avma = user_ip(sample),
