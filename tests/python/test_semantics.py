@@ -258,13 +258,14 @@ def test_any_name_is_published_and_stays_on_its_line(python, run, name):
     result = run(python, "exec(compile(%s, %s, 'exec'))\nprint(1)" % (ascii(source), ascii(path)), form="both")
     assert result.out == "1\n"
     dump = jitdump.read_one(result)
-    found = dump.functions[-1].name
+    published = [f.name for f in dump.functions]
+    assert not any("\n" in f for f in published)
     if name == "newline":
-        assert found.startswith("py::f:a") and found.endswith("b.py") and "\n" not in found
+        assert any(f.startswith("py::f:a") and f.endswith("b.py") for f in published)
     elif name == "lone surrogate":
-        assert found == "py::f:\\ud800.py"
+        assert "py::f:\\ud800.py" in published
     else:
-        assert found == "py::%s:%s" % (function, path)
+        assert "py::%s:%s" % (function, path) in published
     (perfmap,) = result.perfmaps()
     lines = perfmap.read_bytes().splitlines()
     assert len(lines) == len(dump.functions)
