@@ -17,10 +17,8 @@ struct command {
 };
 
 static const struct command commands[] = {
-#ifdef TICKMAP_HAVE_RECORD
 	{ "record", tickmap_cmd_record,
 	  "run a command and sample where its CPU time goes" },
-#endif
 	{ "report", tickmap_cmd_report,
 	  "show the functions and the call tree of a recording" },
 	{ "export", tickmap_cmd_export,

@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import TICKMAP
+from command import TICKMAP
 
 
 def facts(tickmap, *arguments):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from command import ROOT
 
 COMMANDS = ["report", "export"]
 MAN = ROOT / "docs/man"
