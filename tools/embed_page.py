@@ -11,13 +11,16 @@ def array(name, text):
     return "static const unsigned char %s[] = {\n\t%s\n};\n" % (name, ",\n\t".join(lines))
 
 
+def read(path):
+    with open(path) as f:
+        return f.read()
+
+
 def main():
-    html, css, js, out = sys.argv[1:]
-    with open(html) as f:
-        page = f.read()
-    for mark, path in (("@CSS@", css), ("@JS@", js)):
-        with open(path) as f:
-            text = f.read()
+    html, css, *scripts, out = sys.argv[1:]
+    page = read(html)
+    script = "'use strict';\n(() => {\n%s})();\n" % "\n".join(map(read, scripts))
+    for mark, text in (("@CSS@", read(css)), ("@JS@", script)):
         assert page.count(mark) == 1 and "</script" not in text and "</style" not in text
         page = page.replace(mark, text)
     head, tail = page.split("@DATA@")
