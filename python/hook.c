@@ -154,14 +154,24 @@ static NOINLINE PyObject *evaluate_uncommon(PyThreadState *tstate,
 	return entry_of(frame)(tstate, frame, throwflag, hook.below);
 }
 
+static NOINLINE PyObject *evaluate_concerned(PyThreadState *tstate,
+					     tickmap_frame *frame,
+					     int throwflag, uintptr_t entry)
+{
+	tickmap_inlined_call(frame, &hook.layout);
+	entry &= ~CONCERNS_INLINING;
+	return ((tickmap_entry)entry)(tstate, frame, throwflag, hook.below);
+}
+
 static PyObject *tickmap_evaluate(PyThreadState *tstate, tickmap_frame *frame,
 				  int throwflag)
 {
 	uintptr_t entry = kept_entry(frame);
 
-	if (UNLIKELY(entry == 0 || (entry & CONCERNS_INLINING) ||
-		     !tickmap_stack_has_room() || !hook.active))
+	if (UNLIKELY(entry == 0 || !tickmap_stack_has_room() || !hook.active))
 		return evaluate_uncommon(tstate, frame, throwflag);
+	if (UNLIKELY(entry & CONCERNS_INLINING))
+		return evaluate_concerned(tstate, frame, throwflag, entry);
 	return ((tickmap_entry)entry)(tstate, frame, throwflag, hook.below);
 }
 
