@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Any bytes as a recording: the whole way to the table of functions. */
+/*
+ * Any bytes as a recording: the whole way to the table of functions.
+ *
+ * Seeds: all.data holds every kind of record and note, written record by record
+ * as in recording.h; the others are inputs that once failed.
+ */
 #include "profile/profile.h"
 
 #include <stdint.h>
