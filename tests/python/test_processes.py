@@ -114,7 +114,8 @@ def test_multiprocessing(python, run, method):
     result = run(python, program, method)
     assert result.out == "True\n"
     dumps = jitdump.read_all(result)
-    assert len(dumps) >= 3
+    # One worker may have done all of it.
+    assert len(dumps) >= 2
     assert any(d.named("inner") for d in dumps.values())
 
 
