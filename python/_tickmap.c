@@ -27,6 +27,14 @@ static uint32_t sinks_of(const char *format)
 	return 0;
 }
 
+/* None, or what os.fsencode takes. */
+static int convert_directory(PyObject *object, void *address)
+{
+	if (object == Py_None)
+		return 1;
+	return PyUnicode_FSConverter(object, address);
+}
+
 static PyObject *raise_status(int status, const char *directory)
 {
 	if (status == TICKMAP_EMIT_E_OS)
@@ -57,8 +65,8 @@ static PyObject *activate(PyObject *module, PyObject *args, PyObject *keywords)
 
 	(void)module;
 	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|sO&p", names,
-					 &format, PyUnicode_FSConverter,
-					 &directory, &keep_existing))
+					 &format, convert_directory, &directory,
+					 &keep_existing))
 		return NULL;
 	uint32_t sinks = sinks_of(format);
 	if (!sinks || PyThreadState_Get()->interp != PyInterpreterState_Main())

@@ -2,6 +2,7 @@
 """The package: on and off, with others about, and when publishing fails."""
 
 import os
+import pathlib
 import shutil
 import subprocess
 import textwrap
@@ -35,6 +36,17 @@ def test_the_package_switches_on_and_off(python, run, tmp_path):
     assert result.out == "False 0\nTrue True True\nFalse True True None None\n%s\n" % path
     dump = jitdump.Dump(path)
     assert dump.named("inside") and not dump.named("outside")
+
+
+def test_without_a_folder_the_map_lies_where_perf_looks(python, run):
+    code = "import os\ndef f(): pass\nf()\nprint(os.getpid())"
+    result = run(python, code, form="both", env={"TICKMAP_DIR": None})
+    pid = result.out.strip()
+    paths = [pathlib.Path("/tmp/perf-%s.map" % pid), pathlib.Path("/tmp/jit-%s.dump" % pid)]
+    assert [b"py::f:" in path.read_bytes() for path in paths] == [True, True]
+    for path in paths:
+        path.unlink()
+    assert result.notes == []
 
 
 def test_it_can_be_toggled_ten_thousand_times(python, run, tmp_path):
