@@ -492,18 +492,36 @@ static int exit_code(const struct run *run, int failure)
 	return failure && !code ? TICKMAP_EXIT_ENVIRONMENT : code;
 }
 
+/* "python3 app.py", or "pid 42, 43". */
+static void describe(const struct request *request, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t i = 0; request->argv && request->argv[i] && used < size;
+	     i++)
+		used += (size_t)snprintf(out + used, size - used, "%s%s",
+					 i ? " " : "", request->argv[i]);
+	for (size_t i = 0; i < request->pid_count && used < size; i++)
+		used += (size_t)snprintf(out + used, size - used, "%s%d",
+					 i ? ", " : "pid ",
+					 (int)request->pids[i]);
+}
+
 static int finish(struct run *run, int failure, struct tickmap_error *err)
 {
 	struct tickmap_recorder_result result;
+	char program[400];
 	int status;
 
 	if (run->child.pid)
 		end_command(run);
+	describe(run->request, program, sizeof(program));
 	if (failure)
 		tickmap_cli_error(err, NULL);
-	status = tickmap_recorder_finish(run->recorder,
-					 (const char *const *)run->argv0,
-					 (size_t)run->argc0, &result, err);
+	status = tickmap_recorder_finish(
+		run->recorder, (const char *const *)run->argv0,
+		(size_t)run->argc0, program, &result, err);
 	if (status && !failure)
 		tickmap_cli_error(err, NULL);
 	give_to_sudo_user(run->request->output);

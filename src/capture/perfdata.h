@@ -43,6 +43,12 @@ enum tickmap_note_kind {
 	 * address.
 	 */
 	TICKMAP_NOTE_SYMBOLS = 6,
+	/*
+	 * Where bytes of a sampled file lie, for the machine that lacks it:
+	 * bytes are the DSO's path and a NUL, then u64 file offset, u64 size,
+	 * u64 svma.
+	 */
+	TICKMAP_NOTE_SEGMENT = 7,
 };
 
 /*

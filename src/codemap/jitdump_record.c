@@ -64,8 +64,8 @@ static enum tickmap_jit_verdict judge_load(struct tickmap_bytes b,
 	tickmap_seek(&b, fixed);
 	if (tickmap_bytes_left(&b) < room)
 		return TICKMAP_JIT_WAIT;
-	name = tickmap_take(&b, room);
-	if (name[room - 1])
+	name = room ? tickmap_take(&b, room) : NULL;
+	if (!name || name[room - 1])
 		return TICKMAP_JIT_DOUBTFUL;
 	nul = memchr(name, 0, room);
 	return nul == name + room - 1 ? TICKMAP_JIT_SOUND

@@ -56,11 +56,11 @@ static void reasons(struct page *p)
 
 	key(p, "truncatedBy");
 	tickmap_json_open(&p->json, '[');
-	for (unsigned i = 1; i < TICKMAP_END_COUNT; i++) {
+	for (unsigned i = 1; i <= TICKMAP_TRUNCATED_NOT_UNWOUND; i++) {
 		if (!profile->truncated_by[i])
 			continue;
 		tickmap_json_open(&p->json, '[');
-		tickmap_json_text(&p->json, tickmap_unwind_end_text(i));
+		tickmap_json_text(&p->json, tickmap_names_end_text(i));
 		tickmap_json_u64(&p->json, profile->truncated_by[i]);
 		tickmap_json_close(&p->json, ']');
 	}

@@ -146,5 +146,14 @@ const char *tickmap_names_end_word(unsigned end)
 		[TICKMAP_END_NO_REGISTERS] = "no-registers",
 	};
 
+	if (end == TICKMAP_TRUNCATED_NOT_UNWOUND)
+		return "not-unwound";
 	return end < TICKMAP_END_COUNT ? words[end] : "unknown";
+}
+
+const char *tickmap_names_end_text(unsigned end)
+{
+	if (end == TICKMAP_TRUNCATED_NOT_UNWOUND)
+		return "stack bytes that were not unwound";
+	return tickmap_unwind_end_text(end);
 }

@@ -37,4 +37,7 @@ uint32_t *tickmap_names_functions(const struct tickmap_profile *profile);
 /* A stable word for JSON: "stack-short". */
 const char *tickmap_names_end_word(unsigned end);
 
+/* The same for a person. */
+const char *tickmap_names_end_text(unsigned end);
+
 #endif

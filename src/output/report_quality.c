@@ -118,13 +118,13 @@ static void truncated(const struct lines *l)
 	     "%s stacks (%s) lack their start",
 	     tickmap_paint_count(p->truncated),
 	     tickmap_paint_part(p->truncated, p->samples.count));
-	for (unsigned i = 1; i < TICKMAP_END_COUNT; i++) {
+	for (unsigned i = 1; i <= TICKMAP_TRUNCATED_NOT_UNWOUND; i++) {
 		const char *what = remedy(i);
 
 		if (p->truncated_by[i])
 			line(l, "", TICKMAP_INK_PLAIN, "%s %s%s%s",
 			     tickmap_paint_count(p->truncated_by[i]),
-			     tickmap_unwind_end_text(i), what ? ": " : "",
+			     tickmap_names_end_text(i), what ? ": " : "",
 			     what ? what : "");
 	}
 }

@@ -230,6 +230,21 @@ static void read_fact(struct tickmap_loader *loader,
 		profile->lost += number(value, length);
 }
 
+static void read_segment(struct tickmap_loader *loader,
+			 const struct tickmap_note *note)
+{
+	struct tickmap_bytes b = tickmap_bytes_of(note->bytes, note->size);
+	const char *path = tickmap_cstr(&b, NULL);
+	uint64_t file_offset = tickmap_u64(&b);
+	uint64_t size = tickmap_u64(&b);
+	uint64_t svma = tickmap_u64(&b);
+
+	if (!b.failed &&
+	    !tickmap_symbolizer_know_segment(loader->symbolizer, path,
+					     file_offset, size, svma))
+		loader->no_memory = true;
+}
+
 static bool read_note(struct tickmap_loader *loader,
 		      const struct tickmap_perfdata_record *r)
 {
@@ -253,6 +268,9 @@ static bool read_note(struct tickmap_loader *loader,
 		return true;
 	case TICKMAP_NOTE_SYMBOLS:
 		read_symbols(loader, &note);
+		return !loader->no_memory;
+	case TICKMAP_NOTE_SEGMENT:
+		read_segment(loader, &note);
 		return !loader->no_memory;
 	}
 	return true;

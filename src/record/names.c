@@ -173,6 +173,58 @@ static void asker_close(struct asker *a)
 	tickmap_strings_free(a->strings);
 }
 
+static int write_segment(const struct tickmap_module *module,
+			 uint64_t file_offset, uint64_t end, uint64_t svma,
+			 struct tickmap_perfdata_writer *writer,
+			 struct tickmap_error *err)
+{
+	uint64_t place[3] = { file_offset, end - file_offset, svma };
+	size_t path_size = strlen(module->path) + 1;
+	uint8_t bytes[4096 + sizeof(place)];
+	struct tickmap_note note = {
+		.kind = TICKMAP_NOTE_SEGMENT,
+		.bytes = bytes,
+		.size = path_size + sizeof(place),
+	};
+
+	if (path_size > sizeof(bytes) - sizeof(place))
+		return TICKMAP_OK;
+	memcpy(bytes, module->path, path_size);
+	memcpy(bytes + path_size, place, sizeof(place));
+	return tickmap_perfdata_write_note(writer, &note, err);
+}
+
+/* The sampled ranges of the file, each with one distance to its svma. */
+static int write_segments(const uint64_t *keys, size_t count,
+			  const struct tickmap_module *module,
+			  struct tickmap_perfdata_writer *writer,
+			  struct tickmap_error *err)
+{
+	const uint64_t mask = (UINT64_C(1) << OFFSET_BITS) - 1;
+	uint64_t start = 0, end = 0, start_svma = 0;
+	int status = TICKMAP_OK;
+
+	for (size_t i = 0; module->elf && i < count && !status; i++) {
+		uint64_t offset = keys[i] & mask, svma;
+		if (!tickmap_elf_svma_of_offset(module->elf, offset, &svma))
+			continue;
+		if (end && svma - offset != start_svma - start) {
+			status = write_segment(module, start, end, start_svma,
+					       writer, err);
+			end = 0;
+		}
+		if (!end) {
+			start = offset;
+			start_svma = svma;
+		}
+		end = offset + 1;
+	}
+	if (!status && end)
+		status = write_segment(module, start, end, start_svma, writer,
+				       err);
+	return status;
+}
+
 static int write_file(struct tickmap_names *names, uint64_t *keys, size_t count,
 		      struct tickmap_module *module,
 		      struct tickmap_perfdata_writer *writer,
@@ -202,6 +254,8 @@ static int write_file(struct tickmap_names *names, uint64_t *keys, size_t count,
 	}
 	if (!status)
 		status = flush(&batch, err);
+	if (!status)
+		status = write_segments(keys, count, module, writer, err);
 	tickmap_vec_free(&batch.bytes);
 	tickmap_table_free(&batch.written);
 	asker_close(&asker);

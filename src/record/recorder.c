@@ -500,6 +500,7 @@ int tickmap_recorder_step(struct tickmap_recorder *recorder, int extra_fd,
 
 int tickmap_recorder_finish(struct tickmap_recorder *recorder,
 			    const char *const *command, size_t command_count,
+			    const char *program,
 			    struct tickmap_recorder_result *ret_result,
 			    struct tickmap_error *err)
 {
@@ -516,6 +517,8 @@ int tickmap_recorder_finish(struct tickmap_recorder *recorder,
 	status = handle_until(r, UINT64_MAX, err);
 	if (!status)
 		status = write_number(r, "end_ns", tickmap_mono_ns(), err);
+	if (!status)
+		status = write_fact(r, "command", program, err);
 	if (!status)
 		status = tickmap_perfdata_round(r->writer, err);
 	/* The rings are not needed any more: their memory goes before the

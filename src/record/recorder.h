@@ -54,9 +54,11 @@ struct tickmap_recorder_result {
 };
 
 /* Stops sampling, handles what is left, completes the file. The recorder stays
- * (for the questions below) until freed. `command` goes into the file. */
+ * (for the questions below) until freed. `command`: argv of tickmap itself;
+ * `program`: what was recorded, as text. Both go into the file. */
 int tickmap_recorder_finish(struct tickmap_recorder *recorder,
 			    const char *const *command, size_t command_count,
+			    const char *program,
 			    struct tickmap_recorder_result *ret_result,
 			    struct tickmap_error *err);
 void tickmap_recorder_free(struct tickmap_recorder *recorder);
