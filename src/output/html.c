@@ -5,6 +5,7 @@
  * filters and draws.
  */
 #include "base/json.h"
+#include "output/names.h"
 #include "output/output.h"
 #include "output/page.h" /* made from viewer/ by the build */
 #include "unwind/unwind.h"
