@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The report's first block: may what follows be believed, and if not, what is
  * there to do? */
+#include "output/names.h"
 #include "output/report.h"
 #include "unwind/unwind.h"
 
