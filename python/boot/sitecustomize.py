@@ -150,7 +150,12 @@ def _step_aside():
     # Python 2 empties a module that nobody holds, while it still runs.
     ourselves = sys.modules.pop("sitecustomize", None)
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [p for p in sys.path if p != here and os.path.realpath(p) != os.path.realpath(here)]
+    if here in sys.path:
+        while here in sys.path:
+            sys.path.remove(here)
+    else:  # reached by way of a link
+        real = os.path.realpath(here)
+        sys.path[:] = [p for p in sys.path if os.path.realpath(p) != real]
     sys.path_importer_cache.pop(here, None)
     # A missing one ends here with the ImportError that site expects.
     import sitecustomize
