@@ -134,6 +134,19 @@ static void open_file(struct tickmap_module *m, pid_t pid)
 	close(fd);
 }
 
+bool tickmap_modules_read(struct tickmap_modules *modules, uint32_t index,
+			  uint64_t file_offset, void *out, size_t size)
+{
+	const struct tickmap_module *m = modules->all.items[index];
+	int fd = m->path[0] == '/' ? open_same(m->path, m) : -1;
+
+	if (fd < 0)
+		return false;
+	ssize_t n = pread(fd, out, size, (off_t)file_offset);
+	close(fd);
+	return n == (ssize_t)size;
+}
+
 static void open_vdso(struct tickmap_module *m)
 {
 	const unsigned char *image =

@@ -43,6 +43,10 @@ uint32_t tickmap_modules_of(struct tickmap_modules *modules,
 struct tickmap_module *tickmap_modules_open(struct tickmap_modules *modules,
 					    uint32_t index, pid_t pid);
 
+/* Bytes of the file as it lies on the disk; false if they cannot be had. */
+bool tickmap_modules_read(struct tickmap_modules *modules, uint32_t index,
+			  uint64_t file_offset, void *out, size_t size);
+
 /* Without opening it. */
 struct tickmap_module *tickmap_modules_at(struct tickmap_modules *modules,
 					  uint32_t index);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 
 struct mapping {
 	uint32_t module;
@@ -101,6 +102,7 @@ static bool new_space(struct tickmap_processes *processes,
 	process->code = tickmap_segments_new();
 	process->anon = tickmap_segments_new();
 	process->key = ++processes->next_key;
+	process->entered = false;
 	process->python = false;
 	process->has_code_map = false;
 	return process->files && process->code && process->anon;
@@ -234,6 +236,7 @@ tickmap_process_fork(struct tickmap_processes *processes,
 	child->files = tickmap_segments_clone(parent->files);
 	child->code = tickmap_segments_clone(parent->code);
 	child->anon = tickmap_segments_clone(parent->anon);
+	child->entered = true;
 	child->python = parent->python;
 	child->interpreter = parent->interpreter;
 	child->has_code_map = parent->has_code_map;
@@ -411,6 +414,41 @@ bool tickmap_process_find_module(void *context, uint64_t avma,
 	view->saw_anon = true;
 	*ret_module = (struct tickmap_unwind_module) { .frame_pointer = true };
 	return true;
+}
+
+bool tickmap_process_knows(struct tickmap_process_view *view, uint64_t avma)
+{
+	const struct tickmap_process *process = view->process;
+
+	return process->files && (tickmap_segments_find(process->code, avma) ||
+				  tickmap_segments_find(process->files, avma) ||
+				  tickmap_segments_find(process->anon, avma));
+}
+
+size_t tickmap_process_code_before(void *context, uint64_t avma, uint8_t *out,
+				   size_t wanted)
+{
+	const struct tickmap_process_view *view = context;
+	struct iovec here = { .iov_base = out, .iov_len = wanted };
+	struct iovec there = {
+		.iov_base = (void *)(uintptr_t)(avma - wanted),
+		.iov_len = wanted,
+	};
+	uint32_t module;
+	uint64_t file_offset;
+
+	if (process_vm_readv(view->process->pid, &here, 1, &there, 1, 0) ==
+	    (ssize_t)wanted)
+		return wanted;
+	/* The process is gone, or not ours to look into: its file is not. */
+	if (!tickmap_process_file_of(view->processes, view->process, avma - 1,
+				     &module, &file_offset) ||
+	    file_offset + 1 < wanted)
+		return 0;
+	return tickmap_modules_read(view->processes->modules, module,
+				    file_offset + 1 - wanted, out, wanted)
+		       ? wanted
+		       : 0;
 }
 
 bool tickmap_process_file_of(struct tickmap_processes *processes,

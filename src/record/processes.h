@@ -32,6 +32,7 @@ struct tickmap_process {
 	uint64_t started; /* mono_ns; 0: before the recording */
 	unsigned threads;
 	bool exited;
+	bool entered;		 /* its code was seen running since its exec */
 	bool python;		 /* maps an interpreter's file */
 	const char *interpreter; /* its path; borrowed from the modules */
 	bool has_code_map; /* some code map of its own (or its parent's) */
@@ -96,6 +97,12 @@ struct tickmap_process_view {
 };
 bool tickmap_process_find_module(void *view, uint64_t avma,
 				 struct tickmap_unwind_module *ret_module);
+
+/* tickmap_unwind_space.code_before: reads the live process. */
+size_t tickmap_process_code_before(void *view, uint64_t avma, uint8_t *out,
+				   size_t wanted);
+/* Some executable mapping holds avma. */
+bool tickmap_process_knows(struct tickmap_process_view *view, uint64_t avma);
 
 /* Which file holds avma: module index and file offset. */
 bool tickmap_process_file_of(struct tickmap_processes *processes,

@@ -15,10 +15,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
-	RING_BYTES = 12 * 1024 * 1024, /* of all CPUs together */
-	STACK_BYTES = 65528,	       /* the kernel's limit */
+	/* Of all CPUs together: a busy CPU fills 64 KiB with each sample. */
+	RING_BYTES = 16 * 1024 * 1024,
+	RING_BYTES_A_CPU = 2 * 1024 * 1024, /* at least, where there are many */
+	STACK_BYTES = 65528,		    /* the kernel's limit */
 	ZSTD_LEVEL = 3,
 	CHAIN_MAX = 7800, /* entries of a record below 64 KiB */
 	/*
@@ -166,8 +169,11 @@ int tickmap_recorder_open(const struct tickmap_recorder_options *options,
 		.ring_bytes = RING_BYTES,
 	};
 	struct tickmap_recorder *r = calloc(1, sizeof(*r));
+	size_t cpus = (size_t)sysconf(_SC_NPROCESSORS_ONLN);
 	int status;
 
+	if (sampling.ring_bytes < cpus * RING_BYTES_A_CPU)
+		sampling.ring_bytes = cpus * RING_BYTES_A_CPU;
 	if (!r)
 		return tickmap_fail(err, TICKMAP_E_NOMEM, 0, "out of memory");
 	status = tickmap_sampler_open(&sampling, &r->sampler, err);
@@ -217,6 +223,7 @@ static size_t walk_user(struct tickmap_recorder *r,
 		.key = process->key,
 		.context = &view,
 		.find = tickmap_process_find_module,
+		.code_before = tickmap_process_code_before,
 	};
 	struct tickmap_unwind_input input = {
 		.stack = sample->stack,
@@ -233,6 +240,16 @@ static size_t walk_user(struct tickmap_recorder *r,
 		*ret_end = TICKMAP_END_NO_REGISTERS;
 		return used;
 	}
+	/*
+	 * Inside an exec the registers are still those with which the old image
+	 * asked for it: a place that the new one does not have.
+	 */
+	if (!process->entered && used &&
+	    !tickmap_process_knows(&view, input.regs[TICKMAP_RIP])) {
+		*ret_end = TICKMAP_END_COMPLETE;
+		return used;
+	}
+	process->entered = true;
 	input.stack_at = input.regs[TICKMAP_RSP];
 	r->chain[used++] = PERF_CONTEXT_USER;
 	size_t walked =

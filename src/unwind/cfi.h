@@ -30,7 +30,7 @@ struct tickmap_cfi {
 	struct tickmap_cfi_fde_ref {
 		uint64_t start;
 		uint64_t fde_offset;
-	} *index; /* own, where no usable header is there */
+	} * index; /* own, where no usable header is there */
 	size_t index_count;
 	bool indexed;
 };
@@ -61,11 +61,11 @@ enum {
 };
 
 enum tickmap_rule_kind {
-	TICKMAP_RULE_SAME,       /* the caller's value is still there */
-	TICKMAP_RULE_UNDEFINED,  /* lost; for RIP: the outermost frame */
-	TICKMAP_RULE_OFFSET,     /* saved at cfa + offset */
+	TICKMAP_RULE_SAME,	 /* the caller's value is still there */
+	TICKMAP_RULE_UNDEFINED,	 /* lost; for RIP: the outermost frame */
+	TICKMAP_RULE_OFFSET,	 /* saved at cfa + offset */
 	TICKMAP_RULE_VAL_OFFSET, /* is cfa + offset */
-	TICKMAP_RULE_REGISTER,   /* is in register `offset` */
+	TICKMAP_RULE_REGISTER,	 /* is in register `offset` */
 	TICKMAP_RULE_EXPRESSION, /* saved at the result */
 	TICKMAP_RULE_VAL_EXPRESSION,
 };
@@ -79,9 +79,9 @@ struct tickmap_rule {
 	uint32_t cfa_expression, cfa_expression_size; /* in eh_frame */
 	struct {
 		uint8_t kind;
-		int32_t offset;       /* or register, or expression in
-					 eh_frame */
-		uint32_t size;        /* of the expression */
+		int32_t offset; /* or register, or expression in
+				   eh_frame */
+		uint32_t size;	/* of the expression */
 	} reg[TICKMAP_REGS];
 	uint64_t start, end; /* addresses for which this row holds */
 	uint64_t function_start, function_end;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "unwind/unwind.h"
 
+#include "unwind/x86_64/call.h"
 #include "unwind/x86_64/frame.h"
 #include "unwind/x86_64/general.h"
 
@@ -73,6 +74,11 @@ struct walk {
 	struct tickmap_x86_64_state state;
 	bool exact; /* the pc was interrupted, not a return address */
 	bool quick; /* registers that few frames need are not followed */
+	/* A return address was guessed (step_without_rule); so many guesses
+	 * were wrong before. */
+	bool guessed;
+	unsigned wrong_guesses;
+	size_t guessed_at; /* the frame that had no rule */
 };
 
 static enum tickmap_cfi_result
@@ -175,15 +181,6 @@ static bool needs_more(const struct walk *walk,
 	       !tickmap_state_knows(&walk->state, frame->cfa_register);
 }
 
-static enum tickmap_step
-step(struct walk *walk, const struct tickmap_x86_64_frame *frame, uint64_t at)
-{
-	walk->exact = false;
-	if (frame->form == TICKMAP_FORM_GENERAL)
-		return step_by_table(walk, at, &walk->exact);
-	return tickmap_x86_64_step(frame, &walk->stack, &walk->state);
-}
-
 /*
  * As many usual frames as there are, all in machine registers: this loop is
  * where the time goes. What it cannot do it leaves as it was.
@@ -224,6 +221,81 @@ static size_t quick_frames(struct walk *walk, uint64_t *ips, size_t room)
 	return n;
 }
 
+static bool is_code(const struct walk *walk, uint64_t at)
+{
+	struct tickmap_unwind_module module = { 0 };
+
+	return walk->space->find(walk->space->context, at, &module);
+}
+
+static bool is_return_address(const struct walk *walk, uint64_t at)
+{
+	uint8_t code[TICKMAP_X86_64_CALL_MAX];
+	size_t size;
+
+	if (!at || !is_code(walk, at - 1))
+		return false;
+	size = walk->space->code_before(walk->space->context, at, code,
+					sizeof(code));
+	return tickmap_x86_64_ends_with_call(code, size);
+}
+
+enum { NEAR_WORDS = 4 };
+
+/*
+ * Code that nothing describes: by its frame pointer if that leads to code, else
+ * by a word near the top of the stack that follows a call. Such a word may be
+ * left from an earlier call: the right one is the one from which the walk
+ * reaches the thread's first frame.
+ */
+static enum tickmap_step step_without_rule(struct walk *walk,
+					   const struct tickmap_x86_64_frame *f)
+{
+	unsigned skip = walk->guessed ? 0 : walk->wrong_guesses;
+	const struct tickmap_x86_64_state before = walk->state;
+	enum tickmap_step result =
+		tickmap_x86_64_step(f, &walk->stack, &walk->state);
+	uint64_t sp = before.reg[TICKMAP_RSP], word;
+
+	if (!walk->space->code_before)
+		return result;
+	uint64_t pc = walk->state.reg[TICKMAP_RIP];
+	if (result == TICKMAP_STEP_OK && (!pc || is_code(walk, pc - 1)))
+		return result;
+	for (unsigned i = 0; i < NEAR_WORDS; i++, sp += sizeof(word)) {
+		if (tickmap_stack_read(&walk->stack, sp, &word) !=
+		    TICKMAP_STEP_OK)
+			break;
+		if (!is_return_address(walk, word) || skip-- > 0)
+			continue;
+		walk->guessed = true;
+		walk->state = before;
+		walk->state.known &= TICKMAP_X86_64_PRESERVED;
+		walk->state.known |= 1u << TICKMAP_RSP | 1u << TICKMAP_RIP;
+		walk->state.reg[TICKMAP_RSP] = sp + sizeof(word);
+		walk->state.reg[TICKMAP_RIP] = word;
+		return TICKMAP_STEP_OK;
+	}
+	/* The psABI's mark of the outermost frame (ld.so's own start). */
+	if (result == TICKMAP_STEP_NO_RULE &&
+	    tickmap_state_knows(&before, TICKMAP_RBP) &&
+	    before.reg[TICKMAP_RBP] == 0)
+		return TICKMAP_STEP_COMPLETE;
+	return result;
+}
+
+static enum tickmap_step
+step(struct walk *walk, const struct tickmap_x86_64_frame *frame, uint64_t at)
+{
+	walk->exact = false;
+	if (frame->form == TICKMAP_FORM_GENERAL)
+		return step_by_table(walk, at, &walk->exact);
+	if (frame->form == TICKMAP_FORM_FRAME_POINTER ||
+	    frame->form == TICKMAP_FORM_NO_RULE)
+		return step_without_rule(walk, frame);
+	return tickmap_x86_64_step(frame, &walk->stack, &walk->state);
+}
+
 enum { WALK_AGAIN = TICKMAP_END_COUNT };
 
 /* `ret_end` may also be WALK_AGAIN, without the quick way. */
@@ -259,6 +331,8 @@ static size_t walk_frames(struct walk *walk, uint64_t *ips, size_t max,
 			return n + 1;
 		}
 		by_frame_pointer = frame->form == TICKMAP_FORM_FRAME_POINTER;
+		if (!walk->guessed)
+			walk->guessed_at = n;
 		enum tickmap_step result = step(walk, frame, at);
 		if (result == TICKMAP_STEP_OK && *pc == 0)
 			result = TICKMAP_STEP_COMPLETE;
@@ -288,13 +362,26 @@ size_t tickmap_unwind_walk(struct tickmap_unwinder *unwinder,
 	unsigned end = WALK_AGAIN;
 	size_t count = 0;
 
-	for (unsigned again = 0; again < 2 && end == WALK_AGAIN; again++) {
-		walk.quick = !again;
+	walk.quick = true;
+	for (;;) {
 		walk.exact = true;
+		walk.guessed = false;
 		walk.state.known = TICKMAP_X86_64_ALL;
 		memcpy(walk.state.reg, input->regs, sizeof(walk.state.reg));
 		count = walk_frames(&walk, ips, max, &end);
 		unwinder->stats.frames += count;
+		if (end == WALK_AGAIN) {
+			walk.quick = false;
+			continue;
+		}
+		if (!walk.guessed || end == TICKMAP_END_COMPLETE)
+			break;
+		if (++walk.wrong_guesses < NEAR_WORDS)
+			continue;
+		/* No guess leads anywhere: the frame itself is certain. */
+		count = walk.guessed_at + 1;
+		end = TICKMAP_END_NO_RULE;
+		break;
 	}
 	*ret_end = (enum tickmap_unwind_end)end;
 	return count;

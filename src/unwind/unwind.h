@@ -15,15 +15,15 @@
 
 /* Why a walk ended. Numbers are stored in recordings: append only. */
 enum tickmap_unwind_end {
-	TICKMAP_END_COMPLETE = 0,   /* the thread's first frame */
-	TICKMAP_END_STACK_SHORT = 1, /* the dump ended before the stack did */
-	TICKMAP_END_NO_RULE = 2,    /* code without CFI, and no sane frame
-				       pointer */
-	TICKMAP_END_BAD_RULE = 3,   /* CFI that cannot be read */
-	TICKMAP_END_BAD_STACK = 4,  /* the result makes no progress */
-	TICKMAP_END_NO_CODE = 5,    /* a return address outside all code */
-	TICKMAP_END_TOO_DEEP = 6,   /* more frames than the caller has room
-				       for */
+	TICKMAP_END_COMPLETE = 0,     /* the thread's first frame */
+	TICKMAP_END_STACK_SHORT = 1,  /* the dump ended before the stack did */
+	TICKMAP_END_NO_RULE = 2,      /* code without CFI, and no sane frame
+					 pointer */
+	TICKMAP_END_BAD_RULE = 3,     /* CFI that cannot be read */
+	TICKMAP_END_BAD_STACK = 4,    /* the result makes no progress */
+	TICKMAP_END_NO_CODE = 5,      /* a return address outside all code */
+	TICKMAP_END_TOO_DEEP = 6,     /* more frames than the caller has room
+					 for */
 	TICKMAP_END_NO_REGISTERS = 7, /* the kernel gave none (a kernel thread,
 					 a 32-bit program) */
 	TICKMAP_END_COUNT
@@ -34,7 +34,7 @@ const char *tickmap_unwind_end_text(enum tickmap_unwind_end end);
 
 struct tickmap_unwind_input {
 	uint64_t regs[TICKMAP_REGS]; /* by DWARF number */
-	const uint8_t *stack;        /* bytes from `stack_at` up; borrowed */
+	const uint8_t *stack;	     /* bytes from `stack_at` up; borrowed */
 	size_t stack_size;
 	uint64_t stack_at; /* the stack pointer's value */
 };
@@ -42,7 +42,7 @@ struct tickmap_unwind_input {
 /* The table for an address, as the caller knows it. */
 struct tickmap_unwind_module {
 	struct tickmap_cfi *cfi; /* NULL: mapped code without a table */
-	uint64_t bias;           /* avma - address in the table */
+	uint64_t bias;		 /* avma - address in the table */
 	/* Code without a table, or whose table says nothing here, may be walked
 	 * by its frame pointer. */
 	bool frame_pointer;
@@ -58,6 +58,15 @@ struct tickmap_unwind_space {
 	/* False: no executable code is known at avma. */
 	bool (*find)(void *context, uint64_t avma,
 		     struct tickmap_unwind_module *ret_module);
+	/*
+	 * Copies the code in front of avma, as many of the wanted bytes as can
+	 * be read. May be NULL. Only asked where code has neither a rule nor a
+	 * frame pointer (.init, linkage stubs): there the return address is
+	 * searched among the nearest words of the stack, and must follow a
+	 * call.
+	 */
+	size_t (*code_before)(void *context, uint64_t avma, uint8_t *out,
+			      size_t wanted);
 };
 
 struct tickmap_unwinder;
