@@ -19,20 +19,27 @@
  * nanoseconds, unless options.clock says otherwise. perf must then be told
  * `perf record -k 1`; tickmap and samply need nothing.
  *
- * Threads. Every call but open, after_fork and close may come from any thread
- * at any time; records never tear and their stamps never decrease in file
- * order.
+ * On macOS it is mach_absolute_time, converted to nanoseconds by the timebase:
+ * the clock of samply and of Instruments, which stops while the machine sleeps
+ * (CLOCK_MONOTONIC, there, does not). A thread id is the 32-bit field of the
+ * record: gettid on Linux, the lower half of pthread_threadid_np on macOS.
  *
- * Failures. The library never prints, exits or starts a thread, and allocates
- * only in tickmap_emit_open and _after_fork. A write that fails half-way is
- * taken back to the last whole record. The first failed write latches: later
+ * Threads. Every call but open, before_fork, after_fork and close may come from
+ * any thread at any time; records never tear and their stamps never decrease in
+ * file order.
+ *
+ * Failures. The library never prints, exits or starts a thread. It allocates
+ * only in tickmap_emit_open and _after_fork, unless TICKMAP_EMIT_GDB or
+ * TICKMAP_EMIT_REPUBLISH asks it to remember code. A write that fails half-way
+ *is taken back to the last whole record. The first failed write latches: later
  * calls are cheap no-ops that return the same status, so the file never holds
  * half a record followed by others. RLIMIT_FSIZE is looked at before a write,
  * so that reaching it is a failure (EFBIG) and not a SIGXFSZ.
  *
- * Death. Nothing is buffered: whatever ends the process, each function whose
- * tickmap_emit_code has returned is in the file. The one that was being written
- * may be cut where it crosses a page of memory.
+ * Death. Nothing is buffered, unless options.batch_size asks for it: whatever
+ * ends the process, each function whose tickmap_emit_code has returned is in
+ * the file. The one that was being written may be cut where it crosses a page
+ * of memory.
  *
  * Fork. A forked child must call tickmap_emit_after_fork before it publishes;
  * until then its calls do nothing and return TICKMAP_EMIT_E_FORKED. The child
@@ -41,8 +48,10 @@
  * state, before the child starts threads. Programs that the child executes
  * inherit nothing.
  *
- * Signals. No call here may be made from a signal handler. No call is a
- * cancellation point.
+ * Signals. No call here may be made from a signal handler, except _strerror,
+ * _errno, _path and _state, which take no lock. No call is a cancellation
+ * point. A handler that interrupts a call may do anything else, fork and exec
+ * included.
  */
 #ifndef TICKMAP_EMIT_H
 #define TICKMAP_EMIT_H
@@ -80,6 +89,15 @@ TICKMAP_EMIT_API const char *tickmap_emit_strerror(int status);
 /* options.sinks */
 #define TICKMAP_EMIT_PERF_MAP (UINT32_C(1) << 0) /* DIR/perf-PID.map */
 #define TICKMAP_EMIT_JITDUMP (UINT32_C(1) << 1)	 /* DIR/jit-PID.dump */
+/*
+ * GDB's JIT interface: each function becomes an ELF file in memory with its
+ * symbol, lines and unwinding, registered in __jit_debug_descriptor (weak
+ * here, so that it is shared with another JIT's in the same program; the list
+ * has no lock between the two). It lives until the code is removed, another is
+ * published over it, or close. A running gdb stops the process for a moment at
+ * each, and its cost grows with their number.
+ */
+#define TICKMAP_EMIT_GDB (UINT32_C(1) << 2)
 
 /* options.flags */
 
@@ -92,10 +110,41 @@ TICKMAP_EMIT_API const char *tickmap_emit_strerror(int status);
  */
 #define TICKMAP_EMIT_KEEP_EXISTING (UINT32_C(1) << 0)
 
+/*
+ * Remember the code that is live (bytes, name, lines, unwinding: a copy of
+ * each), so that tickmap_emit_after_fork publishes it once more in the child's
+ * files, under the child's pid. For consumers that do not start a child with
+ * its parent's code. Code is live until it is removed or another is published
+ * over any part of it.
+ */
+#define TICKMAP_EMIT_REPUBLISH (UINT32_C(1) << 1)
+
+/*
+ * Every record's code is followed by TICKMAP_EMIT_TAIL_SIZE bytes that are not
+ * the function's, and that no other function's have: see "Look-alikes". The
+ * caller keeps that much room behind each function free of other code.
+ */
+#define TICKMAP_EMIT_UNIQUE_TAIL (UINT32_C(1) << 2)
+#define TICKMAP_EMIT_TAIL_SIZE 8
+
+/*
+ * With dir NULL, the dump goes to the folder that the environment variable
+ * JITDUMPDIR names, if there is one; never in a set-uid program. The perf map
+ * stays in /tmp.
+ */
+#define TICKMAP_EMIT_DIR_FROM_ENV (UINT32_C(1) << 3)
+
+/*
+ * A file name that is the same as in the line before is written as FF: smaller
+ * dumps, but perf before 6.5 shows that byte as the name.
+ */
+#define TICKMAP_EMIT_SHORT_NAMES (UINT32_C(1) << 4)
+
+/* The struct may grow at its end; `size` says which one a caller knows. */
 struct tickmap_emit_options {
 	size_t size;	      /* sizeof(struct tickmap_emit_options) */
-	uint32_t sinks;	      /* TICKMAP_EMIT_PERF_MAP and/or _JITDUMP */
-	uint32_t flags;	      /* TICKMAP_EMIT_KEEP_EXISTING */
+	uint32_t sinks;	      /* one or more of the three above */
+	uint32_t flags;	      /* TICKMAP_EMIT_KEEP_EXISTING, ... */
 	const char *dir;      /* NULL: /tmp, where perf looks for perf maps */
 	uint32_t elf_machine; /* EM_* of the code; 0: of this process */
 	uint32_t reserved;    /* 0 */
@@ -104,12 +153,26 @@ struct tickmap_emit_options {
 	 * steps back is stamped as if it stood still. */
 	uint64_t (*clock)(void *clock_context);
 	void *clock_context;
+	/* The dump's name in its folder, where each "%p" stands for the pid;
+	 * NULL: "jit-%p.dump", the only form that perf recognises. A file whose
+	 * name holds no pid is never replaced. */
+	const char *file_name;
+	uint32_t mode; /* of the files; 0: 0600; at most 0644 */
+	/* 0, or up to how many bytes of records are gathered before they are
+	 * written (at most 2 MiB). It gives up what "Death" promises: the last
+	 * batch is lost with the process; and readers of a growing file see
+	 * it late. tickmap_emit_flush and close write the rest. */
+	uint32_t batch_size;
+	/* Both or neither; NULL: malloc and free. Not for the mapped buffer. */
+	void *(*allocate)(void *allocator_context, size_t size);
+	void (*release)(void *allocator_context, void *memory, size_t size);
+	void *allocator_context;
 };
 
 #define TICKMAP_EMIT_OPTIONS_INIT                                              \
 	{                                                                      \
 		sizeof(struct tickmap_emit_options), TICKMAP_EMIT_JITDUMP, 0,  \
-			0, 0, 0, 0, 0                                          \
+			0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                        \
 	}
 
 struct tickmap_emit;
@@ -118,8 +181,11 @@ struct tickmap_emit;
  * Create the files and, for a jitdump on Linux, the executable marker mapping
  * by which profilers find it. Files are made with mode 0600, O_EXCL,
  * O_NOFOLLOW and O_CLOEXEC. A stale regular file of our own user is replaced
- * (unlinked first) unless TICKMAP_EMIT_KEEP_EXISTING or another writer of this
- * very process holds it; everything else is refused.
+ * (unlinked first); everything else is refused. Not stale, and kept as with
+ * TICKMAP_EMIT_KEEP_EXISTING, except that a perf map is appended to: a file
+ * that another writer of this very process holds, and one that was written to
+ * since this process started, by a handle closed since or before an exec, which
+ * a recorder still needs.
  *
  * On failure *ret_emit is NULL and errno says more for TICKMAP_EMIT_E_OS.
  */
@@ -163,11 +229,17 @@ struct tickmap_unwind {
  *
  * Look-alikes. Versions of perf identify the image that they make of each
  * function by its code bytes, or by these and the name (7.2), and may show one
- * of several equal functions for all of them. The library does not change
- * published bytes. A caller with many equal functions (trampolines) can keep
- * them apart by a no-op with a distinct operand behind the last instruction,
- * within code_size. What differs by itself are the unwinding bytes: the FDE's
- * augmentation data, which consumers skip, hold the index.
+ * of several equal functions for all of them. The library never changes the
+ * code's bytes. With TICKMAP_EMIT_UNIQUE_TAIL the record says that the code is
+ * eight bytes longer, and these hold the index, so that no two images have the
+ * same build-id. What always differs are the unwinding bytes of our builders:
+ * the FDE's augmentation data, which consumers skip, hold the index.
+ *
+ * Raw unwinding. eh_frame is the caller's own call frame information instead of
+ * `unwind`: one CIE and one FDE, addresses encoded pc-relative in 32 bits
+ * (DW_EH_PE_pcrel | sdata4), neither personality nor LSDA. The FDE's start and
+ * range are written by the library, the rest is passed on as it is. (It is the
+ * way to say where other registers are saved, or that the B key signs.)
  */
 struct tickmap_code {
 	size_t size;	    /* sizeof(struct tickmap_code) */
@@ -183,19 +255,23 @@ struct tickmap_code {
 	const struct tickmap_unwind *unwind; /* or NULL */
 	uint64_t mapped_size; /* room kept behind the code for its unwinding
 				 bytes (see tickmap_emit_spacing); 0: none */
+	const void *eh_frame; /* or NULL; see below */
+	size_t eh_frame_size; /* at most 64 KiB */
 };
 
 #define TICKMAP_CODE_INIT                                                      \
 	{                                                                      \
-		sizeof(struct tickmap_code), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0   \
+		sizeof(struct tickmap_code), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,  \
+			0, 0                                                   \
 	}
 
 /*
  * Announce one function. Call it when its bytes are final and before they
  * first run. All its records reach the file in one append.
  *
- * Nothing in `code` is kept. Returns 0 or a negative status (latched, except
- * TICKMAP_EMIT_E_ARGUMENT and _E_TOO_LARGE, which concern this code only).
+ * Nothing that `code` points to is kept. Returns 0 or a negative status
+ * (latched, except TICKMAP_EMIT_E_ARGUMENT, _E_TOO_LARGE and _E_NOMEM, which
+ * concern this code only).
  */
 TICKMAP_EMIT_API int tickmap_emit_code(struct tickmap_emit *emit,
 				       const struct tickmap_code *code);
@@ -209,9 +285,31 @@ TICKMAP_EMIT_API int tickmap_emit_move(struct tickmap_emit *emit,
 				       uint64_t code_size, uint64_t index);
 
 /*
+ * The code at this address is no more: gdb and the table of live code forget
+ * it. The files have no way to say so and need none: the next code at its
+ * address ends it there.
+ */
+TICKMAP_EMIT_API int tickmap_emit_remove(struct tickmap_emit *emit,
+					 uint64_t addr);
+
+/* Write what options.batch_size holds back. */
+TICKMAP_EMIT_API int tickmap_emit_flush(struct tickmap_emit *emit);
+
+/*
+ * Before a fork, by the thread that forks: no other thread changes the table
+ * of live code until tickmap_emit_after_fork is called, which then is due in
+ * the parent as well. Only needed with TICKMAP_EMIT_REPUBLISH or
+ * TICKMAP_EMIT_GDB, and only where other threads may publish meanwhile: a child
+ * that was forked in the middle of such a change knows nothing of its parent's
+ * code.
+ */
+TICKMAP_EMIT_API int tickmap_emit_before_fork(struct tickmap_emit *emit);
+
+/*
  * In a forked child: drop the parent's files and open new ones under this
  * process's own pid. Code inherited from the parent keeps the parent's
- * records: consumers start a child with its parent's code.
+ * records: consumers start a child with its parent's code. With
+ * TICKMAP_EMIT_REPUBLISH it is published again, with the same indices.
  */
 TICKMAP_EMIT_API int tickmap_emit_after_fork(struct tickmap_emit *emit);
 
@@ -234,6 +332,8 @@ TICKMAP_EMIT_API const char *tickmap_emit_path(const struct tickmap_emit *emit,
 #define TICKMAP_EMIT_STATE_MAP_SHARED (UINT32_C(1) << 2)
 /* The perf map was left out; see TICKMAP_EMIT_KEEP_EXISTING. */
 #define TICKMAP_EMIT_STATE_NO_MAP (UINT32_C(1) << 3)
+/* Forked in the middle of a change: see tickmap_emit_before_fork. */
+#define TICKMAP_EMIT_STATE_LIVE_UNKNOWN (UINT32_C(1) << 4)
 TICKMAP_EMIT_API uint32_t tickmap_emit_state(const struct tickmap_emit *emit);
 
 /* errno of the first failure, 0 if there was none. */
@@ -246,11 +346,102 @@ TICKMAP_EMIT_API int tickmap_emit_errno(const struct tickmap_emit *emit);
 TICKMAP_EMIT_API int tickmap_emit_close(struct tickmap_emit *emit);
 
 /*
- * Unwinding information for x86-64 (DWARF call frame information, System V
- * psABI register numbers). All builders return 0 or TICKMAP_EMIT_E_ARGUMENT.
+ * Unwinding information (DWARF call frame information). All builders return 0
+ * or TICKMAP_EMIT_E_ARGUMENT. Each knows x86-64, aarch64 and riscv64, whatever
+ * the machine that it runs on; offsets are bytes from the function's start.
  */
 
+/* shape.kind */
+#define TICKMAP_UNWIND_LEAF 0 /* calls nothing, moves no stack pointer */
+#define TICKMAP_UNWIND_FRAME_POINTER 1
+#define TICKMAP_UNWIND_FIXED 2 /* a frame of a fixed size, no frame pointer */
+
+/* shape.flags */
+/* The prologue begins with four more bytes: endbr64, bti c, lpad. */
+#define TICKMAP_UNWIND_LANDING_PAD (UINT32_C(1) << 0)
+/* aarch64: paciasp before the frame is made, autiasp behind its end. It is a
+ * landing pad too, so that LANDING_PAD means a `bti c` of its own. */
+#define TICKMAP_UNWIND_SIGNED (UINT32_C(1) << 1)
+/* riscv64: the instructions below are two bytes long, not four. */
+#define TICKMAP_UNWIND_COMPRESSED (UINT32_C(1) << 2)
+
 /*
+ * The prologue starts at enter_at, the epilogue at leave_at (0: none, the frame
+ * stays up to the end), and they are, with N for frame_size:
+ *
+ *		FRAME_POINTER			FIXED
+ *	x86-64	push rbp (1 byte)		sub rsp, N
+ *		mov rbp, rsp (3)
+ *		...				...
+ *		pop rbp | leave (1)		add rsp, N
+ *		ret				ret
+ *
+ *	aarch64	stp x29, x30, [sp, -N]!		sub sp, sp, N
+ *		mov x29, sp			str x30, [sp, N - 8]
+ *		...				...
+ *		ldp x29, x30, [sp], N		ldr x30, [sp, N - 8]
+ *		ret				add sp, sp, N
+ *						ret
+ *
+ *	riscv64	addi sp, sp, -N			addi sp, sp, -N
+ *		sd ra, N-8(sp)			sd ra, N-8(sp)
+ *		sd s0, N-16(sp)
+ *		addi s0, sp, N
+ *		...				...
+ *		ld ra, N-8(sp)			ld ra, N-8(sp)
+ *		ld s0, N-16(sp)			addi sp, sp, N
+ *		addi sp, sp, N			ret
+ *		ret
+ *
+ * N is a multiple of 8 (x86-64; 4 bytes of code up to 127, else 7; FIXED only)
+ * or 16 (the others; 0 stands for 16).
+ */
+struct tickmap_unwind_shape {
+	size_t size;	      /* sizeof(struct tickmap_unwind_shape) */
+	uint32_t elf_machine; /* EM_*; 0: of this process */
+	uint32_t kind;
+	uint32_t flags;
+	uint32_t enter_at;
+	uint32_t leave_at;
+	uint32_t frame_size;
+};
+
+#define TICKMAP_UNWIND_SHAPE_INIT                                              \
+	{                                                                      \
+		sizeof(struct tickmap_unwind_shape), 0, 0, 0, 0, 0, 0          \
+	}
+
+TICKMAP_EMIT_API int
+tickmap_unwind_build(struct tickmap_unwind *ret_unwind,
+		     const struct tickmap_unwind_shape *shape);
+
+/*
+ * Any other layout, step by step: what holds from offset `at` on, up to the
+ * next step. Before the first one a function is as its call has left it.
+ * The CFA, the caller's stack pointer behind the call's return, is where all
+ * is measured from.
+ */
+#define TICKMAP_UNWIND_FROM_SP 0
+#define TICKMAP_UNWIND_FROM_FP 1 /* rbp, x29, s0 */
+struct tickmap_unwind_rule {
+	uint32_t at;
+	uint32_t cfa_from;   /* CFA = this register + cfa_offset */
+	uint32_t cfa_offset; /* x86-64: 8 at the first instruction; else 0 */
+	uint32_t saved_fp;   /* the caller's frame pointer lies so many bytes
+				below the CFA; 0: it is in its register */
+	uint32_t saved_ra;   /* the same of the return address; ignored on
+				x86-64, where it is always 8 */
+	uint32_t is_signed;  /* aarch64: the return address is, by the A key */
+};
+
+/* Sorted by `at`, no two alike; as many as fit TICKMAP_UNWIND_FRAME_BYTES. */
+TICKMAP_EMIT_API int
+tickmap_unwind_rules(struct tickmap_unwind *ret_unwind, uint32_t elf_machine,
+		     const struct tickmap_unwind_rule *rules, size_t count);
+
+/*
+ * Shorthands for x86-64.
+ *
  * A function that keeps a frame pointer:
  *	[push_at]  push rbp        1 byte
  *	[..]       mov rbp, rsp    3 bytes, right behind the push
@@ -292,6 +483,22 @@ TICKMAP_EMIT_API uint64_t
 tickmap_emit_mapped_size(const struct tickmap_unwind *unwind);
 TICKMAP_EMIT_API uint64_t
 tickmap_emit_spacing(uint64_t code_size, const struct tickmap_unwind *unwind);
+
+/*
+ * What these two compute, for unwinding bytes of any origin: .eh_frame, whose
+ * size is frame_size, lies behind the code rounded up to 8, and the library
+ * puts a .eh_frame_hdr behind it. With TICKMAP_EMIT_UNIQUE_TAIL the code is
+ * TICKMAP_EMIT_TAIL_SIZE longer.
+ */
+#define TICKMAP_EH_FRAME_HDR_SIZE 20
+#define TICKMAP_EMIT_MAPPED_SIZE(frame_size)                                   \
+	(((uint64_t)(frame_size) + TICKMAP_EH_FRAME_HDR_SIZE + 15) &           \
+	 ~(uint64_t)15)
+#define TICKMAP_EMIT_SPACING(code_size, frame_size)                            \
+	((((((uint64_t)(code_size) + 7) & ~(uint64_t)7) +                      \
+	   TICKMAP_EMIT_MAPPED_SIZE(frame_size)) +                             \
+	  15) &                                                                \
+	 ~(uint64_t)15)
 
 #ifdef __cplusplus
 }

@@ -22,27 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REGION_SIZE (EMIT_BUFFER_SIZE + (UINT32_C(1) << 16))
-
-struct tickmap_emit {
-	struct tickmap_emit_options options; /* .dir points to dir below */
-	pthread_mutex_t lock;
-	/* Written under the lock, once; read by anyone, relaxed: a stale 0
-	 * only means that the lock is taken to find out. */
-	_Atomic int status;
-	_Atomic int os_errno;
-	uint32_t state;
-	uint32_t pid;
-	uint64_t last_ns;
-	uint64_t next_index;
-	struct emit_file dump;
-	struct emit_file map;
-	void *marker;
-	void *region;
-	const volatile uint32_t *alive; /* NULL: compare pids */
-	uint8_t *buffer;
-	char dir[EMIT_PATH_SIZE];
-};
+#define REGION_SIZE                                                            \
+	(EMIT_BUFFER_SIZE + 2 * EMIT_MAX_BATCH + (UINT32_C(1) << 16))
 
 const char *tickmap_emit_strerror(int status)
 {
@@ -68,31 +49,52 @@ const char *tickmap_emit_strerror(int status)
 	}
 }
 
-static bool is_forked(const struct tickmap_emit *emit)
+bool tickmap_emit_is_forked(const struct tickmap_emit *emit)
 {
 	if (emit->alive)
 		return !*emit->alive;
 	return (uint32_t)getpid() != emit->pid;
 }
 
-/* A struct of a later version is one of ours if its tail says nothing. */
-static bool size_is_sound(const void *options, size_t size, size_t ours)
+bool tickmap_emit_take_struct(void *ours, const void *theirs, size_t size,
+			      size_t least)
 {
-	const uint8_t *bytes = options;
+	const uint8_t *bytes = theirs;
+	size_t their_size;
 
-	if (size == ours)
-		return true;
-	if (size < ours)
+	memcpy(&their_size, theirs, sizeof(their_size));
+	if (their_size < least)
 		return false;
-	for (size_t i = ours; i < size; i++) {
+	for (size_t i = size; i < their_size; i++) {
 		if (bytes[i])
 			return false;
 	}
+	memset(ours, 0, size);
+	memcpy(ours, theirs, their_size < size ? their_size : size);
 	return true;
 }
 
-/* Remember the first failure; returns the status of all later calls. */
-static int latch(struct tickmap_emit *emit, int status, int os_errno)
+void *tickmap_emit_allocate(const struct tickmap_emit *emit, size_t size)
+{
+	const struct tickmap_emit_options *options = &emit->options;
+
+	return options->allocate
+		       ? options->allocate(options->allocator_context, size)
+		       : malloc(size);
+}
+
+void tickmap_emit_release(const struct tickmap_emit *emit, void *memory,
+			  size_t size)
+{
+	const struct tickmap_emit_options *options = &emit->options;
+
+	if (memory && options->allocate)
+		options->release(options->allocator_context, memory, size);
+	else
+		free(memory);
+}
+
+int tickmap_emit_latch(struct tickmap_emit *emit, int status, int os_errno)
 {
 	int latched = atomic_load_explicit(&emit->status, memory_order_relaxed);
 
@@ -103,24 +105,7 @@ static int latch(struct tickmap_emit *emit, int status, int os_errno)
 	return status;
 }
 
-static int append(struct tickmap_emit *emit, struct emit_file *file,
-		  const struct emit_out *out, const void *code,
-		  uint64_t code_size)
-{
-	struct iovec iov[2] = { { .iov_base = out->base,
-				  .iov_len = out->used } };
-	int error;
-
-	if (out->full || out->used + code_size > EMIT_MAX_APPEND)
-		return TICKMAP_EMIT_E_TOO_LARGE;
-	/* iovec has no const; writev does not write. */
-	iov[1].iov_base = (void *)(uintptr_t)code;
-	iov[1].iov_len = (size_t)code_size;
-	error = tickmap_emit_file_append(file, iov, code ? 2 : 1);
-	return error ? latch(emit, TICKMAP_EMIT_E_OS, error) : 0;
-}
-
-static uint64_t now(struct tickmap_emit *emit)
+uint64_t tickmap_emit_now(struct tickmap_emit *emit)
 {
 	uint64_t ns = emit->options.clock
 			      ? emit->options.clock(emit->options.clock_context)
@@ -132,21 +117,6 @@ static uint64_t now(struct tickmap_emit *emit)
 	return ns;
 }
 
-static struct emit_stamp stamp_now(struct tickmap_emit *emit)
-{
-	return (struct emit_stamp) {
-		.ns = now(emit),
-		.pid = emit->pid,
-		.tid = tickmap_emit_os_tid(emit->pid),
-	};
-}
-
-static struct emit_out empty_out(const struct tickmap_emit *emit)
-{
-	return (struct emit_out) { .base = emit->buffer,
-				   .size = EMIT_BUFFER_SIZE };
-}
-
 static enum emit_found found_policy(const struct tickmap_emit *emit)
 {
 	return emit->options.flags & TICKMAP_EMIT_KEEP_EXISTING
@@ -154,32 +124,69 @@ static enum emit_found found_policy(const struct tickmap_emit *emit)
 		       : EMIT_FOUND_REPLACE;
 }
 
-static int open_dump(struct tickmap_emit *emit)
+/* Put the pid where the option's name says so. False: it does not fit. */
+static bool name_dump(const struct tickmap_emit *emit, char *name,
+		      bool *ret_has_pid)
 {
-	struct emit_out out = empty_out(emit);
-	char name[sizeof("jit-4294967295.dump")];
+	size_t used = 0;
+
+	*ret_has_pid = false;
+	for (const char *at = emit->file_name; *at; at++) {
+		int n;
+
+		if (at[0] == '%' && at[1] == 'p') {
+			n = snprintf(name + used, EMIT_NAME_SIZE - used, "%u",
+				     (unsigned int)emit->pid);
+			*ret_has_pid = true;
+			at++;
+		} else {
+			n = snprintf(name + used, EMIT_NAME_SIZE - used, "%c",
+				     *at);
+		}
+		if (n < 0 || (size_t)n >= EMIT_NAME_SIZE - used)
+			return false;
+		used += (size_t)n;
+	}
+	return true;
+}
+
+static int create_dump(struct tickmap_emit *emit)
+{
+	char name[EMIT_NAME_SIZE];
+	bool has_pid;
 	bool held;
 	int status;
 
-	snprintf(name, sizeof(name), "jit-%u.dump", (unsigned int)emit->pid);
-	status = tickmap_emit_file_create(&emit->dump, emit->dir, name,
-					  found_policy(emit), &held);
-	if (status == TICKMAP_EMIT_E_EXISTS) {
-		status = tickmap_emit_file_create_beside(&emit->dump, emit->dir,
-							 name);
-		emit->state |= TICKMAP_EMIT_STATE_DUMP_BESIDE;
-	}
+	if (!name_dump(emit, name, &has_pid))
+		return TICKMAP_EMIT_E_ARGUMENT;
+	status = tickmap_emit_file_create(
+		&emit->dump, emit->dir, name, emit->options.mode,
+		has_pid ? found_policy(emit) : EMIT_FOUND_KEEP, &held);
+	if (status != TICKMAP_EMIT_E_EXISTS)
+		return status;
+	emit->state |= TICKMAP_EMIT_STATE_DUMP_BESIDE;
+	return tickmap_emit_file_create_beside(&emit->dump, emit->dir, name,
+					       emit->options.mode);
+}
+
+static int open_dump(struct tickmap_emit *emit)
+{
+	struct emit_out out = tickmap_emit_empty_out(emit);
+	int status = create_dump(emit);
+
 	if (status)
 		return status;
-
 	/* First the mapping, then the header: who sees the mapping event first
 	 * finds an empty dump, and who finds a header knows it is mapped. */
-	emit->marker = tickmap_emit_os_map_marker(emit->dump.fd);
-	if (!emit->marker)
-		emit->state |= TICKMAP_EMIT_STATE_NO_MARKER;
+	if (tickmap_emit_os_has_marker()) {
+		emit->marker = tickmap_emit_os_map_marker(emit->dump.fd);
+		if (!emit->marker)
+			emit->state |= TICKMAP_EMIT_STATE_NO_MARKER;
+	}
 	tickmap_emit_jitdump_header(&out, emit->options.elf_machine, emit->pid,
-				    now(emit));
-	return append(emit, &emit->dump, &out, NULL, 0);
+				    tickmap_emit_now(emit));
+	status = tickmap_emit_append(emit, &emit->dump, &out, NULL);
+	return status ? status : tickmap_emit_append_pending(emit);
 }
 
 static int open_map(struct tickmap_emit *emit)
@@ -189,13 +196,14 @@ static int open_map(struct tickmap_emit *emit)
 	int status;
 
 	snprintf(name, sizeof(name), "perf-%u.map", (unsigned int)emit->pid);
-	status = tickmap_emit_file_create(&emit->map, emit->dir, name,
+	status = tickmap_emit_file_create(&emit->map, emit->map_dir, name,
+					  emit->options.mode,
 					  found_policy(emit), &held);
 	if (status != TICKMAP_EMIT_E_EXISTS)
 		return status;
 	if (held && !(emit->options.flags & TICKMAP_EMIT_KEEP_EXISTING)) {
 		emit->state |= TICKMAP_EMIT_STATE_MAP_SHARED;
-		return tickmap_emit_file_join(&emit->map, emit->dir, name);
+		return tickmap_emit_file_join(&emit->map, emit->map_dir, name);
 	}
 	emit->map.path[0] = '\0';
 	if (!(emit->options.sinks & TICKMAP_EMIT_JITDUMP))
@@ -211,6 +219,8 @@ static int open_files(struct tickmap_emit *emit)
 
 	emit->pid = (uint32_t)getpid();
 	emit->state = 0;
+	emit->dump_pending.used = 0;
+	emit->map_pending.used = 0;
 	if (emit->options.sinks & TICKMAP_EMIT_PERF_MAP)
 		status = open_map(emit);
 	if (!status && emit->options.sinks & TICKMAP_EMIT_JITDUMP)
@@ -228,15 +238,38 @@ static int open_files(struct tickmap_emit *emit)
 	return status;
 }
 
-static int check_options(const struct tickmap_emit_options *options)
-{
-	const uint32_t sinks = TICKMAP_EMIT_PERF_MAP | TICKMAP_EMIT_JITDUMP;
+#define FIRST_OPTIONS offsetof(struct tickmap_emit_options, file_name)
+#define ALL_SINKS                                                              \
+	(TICKMAP_EMIT_PERF_MAP | TICKMAP_EMIT_JITDUMP | TICKMAP_EMIT_GDB)
+#define ALL_FLAGS                                                              \
+	(TICKMAP_EMIT_KEEP_EXISTING | TICKMAP_EMIT_REPUBLISH |                 \
+	 TICKMAP_EMIT_UNIQUE_TAIL | TICKMAP_EMIT_DIR_FROM_ENV |                \
+	 TICKMAP_EMIT_SHORT_NAMES)
 
-	if (!size_is_sound(options, options->size, sizeof(*options)) ||
-	    !options->sinks || (options->sinks & ~sinks) ||
-	    (options->flags & ~TICKMAP_EMIT_KEEP_EXISTING) ||
-	    options->elf_machine > UINT16_MAX || options->reserved)
+static bool name_is_sound(const char *name)
+{
+	return !name ||
+	       (name[0] && strlen(name) < EMIT_NAME_SIZE &&
+		!strchr(name, '/') && strcmp(name, ".") && strcmp(name, ".."));
+}
+
+static int take_options(struct tickmap_emit_options *own,
+			const struct tickmap_emit_options *options)
+{
+	if (!options || !tickmap_emit_take_struct(own, options, sizeof(*own),
+						  FIRST_OPTIONS))
 		return TICKMAP_EMIT_E_ARGUMENT;
+	if (!own->sinks || (own->sinks & ~ALL_SINKS) ||
+	    (own->flags & ~ALL_FLAGS) || own->elf_machine > UINT16_MAX ||
+	    own->reserved || (own->mode & ~0644u) ||
+	    own->batch_size > EMIT_MAX_BATCH || !own->allocate != !own->release)
+		return TICKMAP_EMIT_E_ARGUMENT;
+	if (!name_is_sound(own->file_name))
+		return TICKMAP_EMIT_E_ARGUMENT;
+	if (!own->mode)
+		own->mode = 0600;
+	if (!own->elf_machine)
+		own->elf_machine = tickmap_emit_native_machine();
 	return TICKMAP_EMIT_OK;
 }
 
@@ -246,6 +279,14 @@ static int copy_dir(struct tickmap_emit *emit, const char *dir)
 	size_t used = 0;
 	int length;
 
+	emit->map_dir = emit->dir;
+	if (!dir && emit->options.flags & TICKMAP_EMIT_DIR_FROM_ENV) {
+		dir = tickmap_emit_os_getenv("JITDUMPDIR");
+		if (dir && !dir[0])
+			dir = NULL;
+		if (dir)
+			emit->map_dir = "/tmp";
+	}
 	if (!dir)
 		dir = "/tmp";
 	if (dir[0] != '/') {
@@ -275,6 +316,8 @@ static int map_region(struct tickmap_emit *emit)
 	if (wiped)
 		emit->alive = emit->region;
 	emit->buffer = (uint8_t *)emit->region + buffer_at;
+	emit->dump_pending.base = emit->buffer + EMIT_BUFFER_SIZE;
+	emit->map_pending.base = emit->dump_pending.base + EMIT_MAX_BATCH;
 	return TICKMAP_EMIT_OK;
 }
 
@@ -285,34 +328,36 @@ static void release(struct tickmap_emit *emit)
 
 	tickmap_emit_os_unmap_region(emit->region, REGION_SIZE);
 	pthread_mutex_destroy(&emit->lock);
-	free(emit);
+	tickmap_emit_release(emit, emit, sizeof(*emit));
 	errno = saved;
 }
 
 int tickmap_emit_open(const struct tickmap_emit_options *options,
 		      struct tickmap_emit **ret_emit)
 {
+	struct tickmap_emit blank = { .next_index = 1,
+				      .dump = { .fd = -1 },
+				      .map = { .fd = -1 } };
 	struct tickmap_emit *emit;
 	int status;
 
 	if (!ret_emit)
 		return TICKMAP_EMIT_E_ARGUMENT;
 	*ret_emit = NULL;
-	if (!options || check_options(options))
+	if (take_options(&blank.options, options))
 		return TICKMAP_EMIT_E_ARGUMENT;
-	emit = calloc(1, sizeof(*emit));
+	emit = tickmap_emit_allocate(&blank, sizeof(*emit));
 	if (!emit)
 		return TICKMAP_EMIT_E_NOMEM;
 
-	emit->options = *options;
+	memcpy(emit, &blank, sizeof(*emit));
 	emit->options.dir = emit->dir;
-	if (!options->elf_machine)
-		emit->options.elf_machine = tickmap_emit_native_machine();
-	emit->dump.fd = -1;
-	emit->map.fd = -1;
-	emit->next_index = 1;
+	snprintf(emit->file_name, sizeof(emit->file_name), "%s",
+		 blank.options.file_name ? blank.options.file_name
+					 : "jit-%p.dump");
+	emit->options.file_name = emit->file_name;
 	tickmap_emit_os_init_lock(&emit->lock);
-	status = copy_dir(emit, options->dir);
+	status = copy_dir(emit, blank.options.dir);
 	if (!status)
 		status = map_region(emit);
 	if (!status)
@@ -325,121 +370,66 @@ int tickmap_emit_open(const struct tickmap_emit_options *options,
 	return TICKMAP_EMIT_OK;
 }
 
-/* The cheap part of every call: latched, or in the wrong process. */
-static int refuse(const struct tickmap_emit *emit)
+int tickmap_emit_before_fork(struct tickmap_emit *emit)
 {
-	if (is_forked(emit))
+	if (!emit)
+		return TICKMAP_EMIT_E_ARGUMENT;
+	if (tickmap_emit_is_forked(emit))
 		return TICKMAP_EMIT_E_FORKED;
-	return atomic_load_explicit(&emit->status, memory_order_relaxed);
-}
-
-static int check_code(const struct tickmap_emit *emit,
-		      const struct tickmap_code *code)
-{
-	if (!size_is_sound(code, code->size, sizeof(*code)) || !code->name ||
-	    code->code_size > UINT64_MAX - code->addr)
-		return TICKMAP_EMIT_E_ARGUMENT;
-	return emit->dump.fd >= 0 ? tickmap_emit_jitdump_check(code)
-				  : TICKMAP_EMIT_OK;
-}
-
-static int publish_dump(struct tickmap_emit *emit,
-			const struct tickmap_code *code, size_t name_length)
-{
-	uint64_t index = code->index ? code->index : emit->next_index;
-	struct emit_stamp stamp = stamp_now(emit);
-	struct emit_out out = empty_out(emit);
-	int status;
-
-	tickmap_emit_jitdump_code(&out, code, name_length, index, &stamp);
-	status = append(emit, &emit->dump, &out, code->bytes, code->code_size);
-	if (!status && index >= emit->next_index)
-		emit->next_index = index + 1;
-	return status;
-}
-
-static int publish_map(struct tickmap_emit *emit,
-		       const struct tickmap_code *code, size_t name_length)
-{
-	struct emit_out out = empty_out(emit);
-
-	tickmap_emit_perfmap_line(&out, code, name_length);
-	return append(emit, &emit->map, &out, NULL, 0);
-}
-
-int tickmap_emit_code(struct tickmap_emit *emit,
-		      const struct tickmap_code *code)
-{
-	size_t name_length;
-	int status;
-
-	if (!emit || !code)
-		return TICKMAP_EMIT_E_ARGUMENT;
-	status = refuse(emit);
-	if (!status)
-		status = check_code(emit, code);
-	if (status)
-		return status;
-	name_length =
-		code->name_length ? code->name_length : strlen(code->name);
-
 	pthread_mutex_lock(&emit->lock);
-	status = atomic_load_explicit(&emit->status, memory_order_relaxed);
-	if (!status && emit->dump.fd >= 0)
-		status = publish_dump(emit, code, name_length);
-	if (!status && emit->map.fd >= 0)
-		status = publish_map(emit, code, name_length);
-	pthread_mutex_unlock(&emit->lock);
-	return status;
+	emit->before_fork = true;
+	return TICKMAP_EMIT_OK;
 }
 
-int tickmap_emit_move(struct tickmap_emit *emit, uint64_t old_addr,
-		      uint64_t new_addr, uint64_t code_size, uint64_t index)
+/* In the parent: nothing was held but, perhaps, the lock. */
+static int after_fork_in_parent(struct tickmap_emit *emit)
 {
-	int status;
+	int status = atomic_load(&emit->status);
 
-	if (!emit || !index || code_size > UINT64_MAX - old_addr ||
-	    code_size > UINT64_MAX - new_addr)
-		return TICKMAP_EMIT_E_ARGUMENT;
-	status = refuse(emit);
-	if (status)
-		return status;
-
-	pthread_mutex_lock(&emit->lock);
-	status = atomic_load_explicit(&emit->status, memory_order_relaxed);
-	if (!status && emit->dump.fd >= 0) {
-		struct emit_stamp stamp = stamp_now(emit);
-		struct emit_out out = empty_out(emit);
-
-		tickmap_emit_jitdump_move(&out, old_addr, new_addr, code_size,
-					  index, &stamp);
-		status = append(emit, &emit->dump, &out, NULL, 0);
+	if (emit->before_fork) {
+		emit->before_fork = false;
+		pthread_mutex_unlock(&emit->lock);
 	}
-	pthread_mutex_unlock(&emit->lock);
 	return status;
 }
 
 int tickmap_emit_after_fork(struct tickmap_emit *emit)
 {
+	bool live_unknown;
 	int status;
 
 	if (!emit)
 		return TICKMAP_EMIT_E_ARGUMENT;
-	if (!is_forked(emit))
-		return atomic_load(&emit->status);
+	if (!tickmap_emit_is_forked(emit))
+		return after_fork_in_parent(emit);
 
 	/* Another thread of the parent may have held it; here it is nobody's.
 	 */
 	tickmap_emit_os_init_lock(&emit->lock);
+	tickmap_emit_gdb_after_fork();
+	emit->before_fork = false;
 	tickmap_emit_os_unmap_marker(emit->marker);
 	emit->marker = NULL;
 	tickmap_emit_file_close(&emit->dump);
 	tickmap_emit_file_close(&emit->map);
 	atomic_store(&emit->status, 0);
 	atomic_store(&emit->os_errno, 0);
+	live_unknown = emit->live_changing;
+	if (live_unknown) {
+		/* Its memory is lost: who knows what points where. */
+		emit->live = NULL;
+		emit->live_count = 0;
+		emit->live_room = 0;
+		emit->live_changing = false;
+	}
 	status = open_files(emit);
+	if (live_unknown)
+		emit->state |= TICKMAP_EMIT_STATE_LIVE_UNKNOWN;
+	if (!status && emit->options.flags & TICKMAP_EMIT_REPUBLISH)
+		return tickmap_emit_live_publish(emit);
 	if (status) {
-		latch(emit, status, status == TICKMAP_EMIT_E_OS ? errno : 0);
+		tickmap_emit_latch(emit, status,
+				   status == TICKMAP_EMIT_E_OS ? errno : 0);
 		*(volatile uint32_t *)emit->region = 1;
 	}
 	return status;
@@ -472,13 +462,18 @@ int tickmap_emit_close(struct tickmap_emit *emit)
 
 	if (!emit)
 		return TICKMAP_EMIT_OK;
-	status = refuse(emit);
+	status = tickmap_emit_is_forked(emit) ? TICKMAP_EMIT_E_FORKED
+					      : atomic_load(&emit->status);
 	if (!status && emit->dump.fd >= 0) {
-		struct emit_out out = empty_out(emit);
+		struct emit_out out = tickmap_emit_empty_out(emit);
 
-		tickmap_emit_jitdump_close(&out, now(emit));
-		status = append(emit, &emit->dump, &out, NULL, 0);
+		tickmap_emit_jitdump_close(&out, tickmap_emit_now(emit));
+		status = tickmap_emit_append(emit, &emit->dump, &out, NULL);
 	}
+	if (!status)
+		status = tickmap_emit_append_pending(emit);
+	if (!emit->live_changing)
+		tickmap_emit_live_clear(emit);
 	tickmap_emit_os_unmap_marker(emit->marker);
 	tickmap_emit_file_close(&emit->dump);
 	tickmap_emit_file_close(&emit->map);
@@ -486,20 +481,17 @@ int tickmap_emit_close(struct tickmap_emit *emit)
 	return status;
 }
 
-static uint64_t round_up_16(uint64_t value)
-{
-	return (value + 15) & ~UINT64_C(15);
-}
-
 uint64_t tickmap_emit_mapped_size(const struct tickmap_unwind *unwind)
 {
-	return round_up_16(tickmap_emit_unwinding_size(unwind));
+	if (!unwind || !unwind->frame_size)
+		return 0;
+	return TICKMAP_EMIT_MAPPED_SIZE(unwind->frame_size);
 }
 
 uint64_t tickmap_emit_spacing(uint64_t code_size,
 			      const struct tickmap_unwind *unwind)
 {
-	uint64_t code_room = (code_size + 7) & ~UINT64_C(7);
-
-	return round_up_16(code_room + tickmap_emit_mapped_size(unwind));
+	if (unwind && unwind->frame_size)
+		return TICKMAP_EMIT_SPACING(code_size, unwind->frame_size);
+	return (code_size + 15) & ~UINT64_C(15);
 }

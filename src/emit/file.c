@@ -76,6 +76,26 @@ static bool is_plain_and_ours(const struct stat *st)
 	       st->st_nlink == 1;
 }
 
+/*
+ * Written to since this process began, under a name with its pid: by a handle
+ * that is closed, or by a program that has executed this one. A recorder that
+ * is at work needs it still. The slack is for clocks of coarse ticks.
+ */
+static bool is_of_this_life(const struct stat *st)
+{
+	const uint64_t slack = UINT64_C(50000000);
+	uint64_t started = tickmap_emit_os_started();
+#if defined(__APPLE__)
+	struct timespec written = st->st_mtimespec;
+#else
+	struct timespec written = st->st_mtim;
+#endif
+	uint64_t ns = (uint64_t)written.tv_sec * UINT64_C(1000000000) +
+		      (uint64_t)written.tv_nsec;
+
+	return started && ns + slack >= started;
+}
+
 /* Make room for a file whose name is taken. *ret_held as in file_create. */
 static int clear_name(int dir_fd, const char *name, enum emit_found found,
 		      bool *ret_held)
@@ -86,7 +106,9 @@ static int clear_name(int dir_fd, const char *name, enum emit_found found,
 		return errno == ENOENT ? TICKMAP_EMIT_OK : TICKMAP_EMIT_E_OS;
 	if (!is_plain_and_ours(&st))
 		return TICKMAP_EMIT_E_UNSAFE;
-	*ret_held = tickmap_emit_os_holds(st.st_dev, st.st_ino);
+	*ret_held =
+		is_of_this_life(&st) ||
+		tickmap_emit_os_holds((uint64_t)st.st_dev, (uint64_t)st.st_ino);
 	if (*ret_held || found == EMIT_FOUND_KEEP)
 		return TICKMAP_EMIT_E_EXISTS;
 	if (unlinkat(dir_fd, name, 0) && errno != ENOENT)
@@ -94,8 +116,8 @@ static int clear_name(int dir_fd, const char *name, enum emit_found found,
 	return TICKMAP_EMIT_OK;
 }
 
-static int create_at(int dir_fd, const char *name, enum emit_found found,
-		     int *ret_fd, bool *ret_held)
+static int create_at(int dir_fd, const char *name, mode_t mode,
+		     enum emit_found found, int *ret_fd, bool *ret_held)
 {
 	/* Readable, as the marker mapping must be. */
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW |
@@ -103,11 +125,11 @@ static int create_at(int dir_fd, const char *name, enum emit_found found,
 	int status;
 
 	for (int i = 0; i < CREATE_TRIES; i++) {
-		int fd = openat(dir_fd, name, flags, 0600);
+		int fd = openat(dir_fd, name, flags, mode);
 
 		if (fd >= 0) {
 			move_up(&fd);
-			fchmod(fd, 0600); /* whatever the umask took away */
+			fchmod(fd, mode); /* whatever the umask took away */
 			*ret_fd = fd;
 			return TICKMAP_EMIT_OK;
 		}
@@ -130,8 +152,8 @@ static void set_open(struct emit_file *file, int fd, bool created,
 }
 
 int tickmap_emit_file_create(struct emit_file *file, const char *dir,
-			     const char *name, enum emit_found found,
-			     bool *ret_held)
+			     const char *name, mode_t mode,
+			     enum emit_found found, bool *ret_held)
 {
 	int status = join_path(file->path, dir, name);
 	int dir_fd;
@@ -143,7 +165,7 @@ int tickmap_emit_file_create(struct emit_file *file, const char *dir,
 	dir_fd = tickmap_emit_os_open_dir(AT_FDCWD, dir, true);
 	if (dir_fd < 0)
 		return TICKMAP_EMIT_E_OS;
-	status = create_at(dir_fd, name, found, &fd, ret_held);
+	status = create_at(dir_fd, name, mode, found, &fd, ret_held);
 	close_quietly(dir_fd);
 	if (!status)
 		set_open(file, fd, true, 0);
@@ -198,7 +220,7 @@ static int open_private_folder(int dir_fd, const char *name)
 }
 
 static int create_in_folder(struct emit_file *file, int dir_fd, const char *dir,
-			    const char *folder, const char *name)
+			    const char *folder, const char *name, mode_t mode)
 {
 	char path[EMIT_PATH_SIZE];
 	bool held = false;
@@ -210,7 +232,7 @@ static int create_in_folder(struct emit_file *file, int dir_fd, const char *dir,
 		return errno == EEXIST || errno == ELOOP || errno == ENOTDIR
 			       ? TICKMAP_EMIT_E_EXISTS
 			       : TICKMAP_EMIT_E_OS;
-	status = create_at(folder_fd, name, EMIT_FOUND_KEEP, &fd, &held);
+	status = create_at(folder_fd, name, mode, EMIT_FOUND_KEEP, &fd, &held);
 	close_quietly(folder_fd);
 	if (status == TICKMAP_EMIT_E_UNSAFE)
 		return TICKMAP_EMIT_E_EXISTS;
@@ -222,7 +244,7 @@ static int create_in_folder(struct emit_file *file, int dir_fd, const char *dir,
 }
 
 int tickmap_emit_file_create_beside(struct emit_file *file, const char *dir,
-				    const char *name)
+				    const char *name, mode_t mode)
 {
 	char folder[sizeof("tickmap-4294967295")];
 	int status = TICKMAP_EMIT_E_EXISTS;
@@ -233,7 +255,8 @@ int tickmap_emit_file_create_beside(struct emit_file *file, const char *dir,
 	for (unsigned int i = 1;
 	     i <= MAX_FOLDERS && status == TICKMAP_EMIT_E_EXISTS; i++) {
 		snprintf(folder, sizeof(folder), "tickmap-%u", i);
-		status = create_in_folder(file, dir_fd, dir, folder, name);
+		status =
+			create_in_folder(file, dir_fd, dir, folder, name, mode);
 	}
 	close_quietly(dir_fd);
 	return status;

@@ -34,28 +34,10 @@ enum {
 #define LOAD_FIXED 56
 #define MOVE_SIZE 64
 #define CLOSE_SIZE 16
-#define UNWINDING_FIXED 40
-#define EH_FRAME_HDR_SIZE 20
 
 static uint64_t round_up(uint64_t value, uint64_t unit)
 {
 	return (value + unit - 1) / unit * unit;
-}
-
-uint64_t tickmap_emit_unwinding_size(const struct tickmap_unwind *unwind)
-{
-	if (!unwind || !unwind->frame_size)
-		return 0;
-	return unwind->frame_size + EH_FRAME_HDR_SIZE;
-}
-
-static bool unwind_is_sound(const struct tickmap_unwind *unwind)
-{
-	/* pc-begin (4), range (4) and the augmentation size (1) lie in it; the
-	 * FDE's length and CIE pointer (8) lie before. */
-	return unwind->frame_size <= sizeof(unwind->frame) &&
-	       unwind->pc_begin >= 8 && unwind->frame_size >= 9 &&
-	       unwind->pc_begin <= unwind->frame_size - 9;
 }
 
 static bool lines_are_sound(const struct tickmap_code *code)
@@ -75,14 +57,11 @@ static bool lines_are_sound(const struct tickmap_code *code)
 	return true;
 }
 
-int tickmap_emit_jitdump_check(const struct tickmap_code *code)
+int tickmap_emit_jitdump_check(const struct emit_code *code)
 {
-	if (!lines_are_sound(code))
+	if (!lines_are_sound(&code->code))
 		return TICKMAP_EMIT_E_ARGUMENT;
-	if (code->unwind && code->unwind->frame_size &&
-	    !unwind_is_sound(code->unwind))
-		return TICKMAP_EMIT_E_ARGUMENT;
-	if (code->code_size > EMIT_MAX_APPEND - EMIT_BUFFER_SIZE)
+	if (code->code.code_size > EMIT_MAX_APPEND - EMIT_BUFFER_SIZE)
 		return TICKMAP_EMIT_E_TOO_LARGE;
 	return TICKMAP_EMIT_OK;
 }
@@ -119,13 +98,15 @@ static void finish_record(struct emit_out *out, size_t start)
 		memcpy(out->base + start + 4, &total, sizeof(total));
 }
 
+/* The one-byte name FF means "as before" to readers. */
+static const char as_before[] = { (char)0xff };
+
 static void put_line(struct emit_out *out, uint64_t addr,
 		     const struct tickmap_line *line, const char *file)
 {
-	size_t length = file ? strlen(file) : 0;
+	size_t length = !file ? 0 : file == as_before ? 1 : strlen(file);
 
-	/* The one-byte name FF means "as before" to readers. */
-	if (length == 1 && (uint8_t)file[0] == 0xff)
+	if (length == 1 && file != as_before && file[0] == as_before[0])
 		length = 0;
 	tickmap_emit_put_u64(out, addr);
 	tickmap_emit_put_u32(out, line->line);
@@ -134,16 +115,23 @@ static void put_line(struct emit_out *out, uint64_t addr,
 	tickmap_emit_put_zeros(out, 1);
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
 /*
  * perf gives the last entry of a table no bytes at all, so the last line is
  * repeated at the end of the code.
  */
 static void put_debug_info(struct emit_out *out,
-			   const struct tickmap_code *code, uint64_t ns)
+			   const struct emit_code *emit_code, uint64_t ns)
 {
+	const struct tickmap_code *code = &emit_code->code;
 	size_t start = out->used;
 	const struct tickmap_line *last = &code->lines[code->line_count - 1];
-	bool repeat = last->offset < code->code_size;
+	uint64_t end = code->code_size + emit_code->tail_size;
+	bool repeat = last->offset < end;
 	const char *file = NULL;
 
 	put_prefix(out, JIT_CODE_DEBUG_INFO, 0, ns);
@@ -151,21 +139,21 @@ static void put_debug_info(struct emit_out *out,
 	tickmap_emit_put_u64(out, code->line_count + (repeat ? 1 : 0));
 	for (const struct tickmap_line *line = code->lines; line <= last;
 	     line++) {
+		const char *before = file;
+
 		file = line->file ? line->file : code->file;
-		put_line(out, code->addr + line->offset, line, file);
+		put_line(out, code->addr + line->offset, line,
+			 emit_code->short_names && line != code->lines &&
+					 is_same_file(file, before)
+				 ? as_before
+				 : file);
 		if (out->full)
 			return;
 	}
 	if (repeat)
-		put_line(out, code->addr + code->code_size, last, file);
+		put_line(out, code->addr + end, last,
+			 emit_code->short_names ? as_before : file);
 	finish_record(out, start);
-}
-
-static void set_i32(uint8_t *at, int64_t value)
-{
-	int32_t narrow = (int32_t)value;
-
-	memcpy(at, &narrow, sizeof(narrow));
 }
 
 /*
@@ -178,62 +166,49 @@ static void set_i32(uint8_t *at, int64_t value)
  * the code index: no two images have the same contents, however alike two
  * functions are, and the code stays what really runs.
  */
-static void put_unwinding(struct emit_out *out, const struct tickmap_code *code,
-			  uint64_t index, uint64_t ns)
+static void put_unwinding(struct emit_out *out, const struct emit_code *code,
+			  uint64_t ns)
 {
-	const struct tickmap_unwind *unwind = code->unwind;
-	int64_t frame_size = unwind->frame_size;
-	int64_t fde = (int64_t)unwind->pc_begin - 8;
-	int64_t frame_at = (int64_t)round_up(code->code_size, 8);
-	uint8_t hdr[EH_FRAME_HDR_SIZE] = { 1, 0x1b, 0x03, 0x3b };
-	uint32_t range = (uint32_t)code->code_size;
-	uint32_t marker = (uint32_t)index;
-	uint32_t one = 1;
-	uint8_t frame[TICKMAP_UNWIND_FRAME_BYTES];
-	uint8_t *pc_begin = frame + unwind->pc_begin;
+	const struct emit_cfi *cfi = &code->cfi;
+	uint64_t code_size = code->code.code_size + code->tail_size;
 	size_t start = out->used;
-
-	memcpy(frame, unwind->frame, unwind->frame_size);
-	set_i32(pc_begin, -(frame_at + unwind->pc_begin));
-	memcpy(pc_begin + 4, &range, sizeof(range));
-	if (pc_begin[8] == sizeof(marker) &&
-	    unwind->frame_size - unwind->pc_begin >= 9 + sizeof(marker))
-		memcpy(pc_begin + 9, &marker, sizeof(marker));
-
-	set_i32(hdr + 4, -(frame_size + 4));
-	memcpy(hdr + 8, &one, sizeof(one));
-	set_i32(hdr + 12, -(frame_at + frame_size));
-	set_i32(hdr + 16, -(frame_size - fde));
+	size_t frame_at;
 
 	put_prefix(out, JIT_CODE_UNWINDING_INFO, 0, ns);
-	tickmap_emit_put_u64(out, tickmap_emit_unwinding_size(unwind));
-	tickmap_emit_put_u64(out, EH_FRAME_HDR_SIZE);
-	tickmap_emit_put_u64(out, code->mapped_size);
-	tickmap_emit_put(out, frame, unwind->frame_size);
-	tickmap_emit_put(out, hdr, sizeof(hdr));
+	tickmap_emit_put_u64(out, cfi->size + TICKMAP_EH_FRAME_HDR_SIZE);
+	tickmap_emit_put_u64(out, TICKMAP_EH_FRAME_HDR_SIZE);
+	tickmap_emit_put_u64(out, code->code.mapped_size);
+	frame_at = out->used;
+	tickmap_emit_put(out, cfi->bytes, cfi->size);
+	if (!out->full)
+		tickmap_emit_fit_cfi(out->base + frame_at, cfi, code_size,
+				     code->index);
+	tickmap_emit_put_frame_hdr(out, cfi, code_size);
 	finish_record(out, start);
 }
 
 void tickmap_emit_jitdump_code(struct emit_out *out,
-			       const struct tickmap_code *code,
-			       size_t name_length, uint64_t index,
+			       const struct emit_code *emit_code,
 			       const struct emit_stamp *stamp)
 {
+	const struct tickmap_code *code = &emit_code->code;
+	size_t name_length = code->name_length;
 	size_t text_length = name_length ? name_length : 1;
+	uint64_t code_size = code->code_size + emit_code->tail_size;
 
 	if (code->line_count)
-		put_debug_info(out, code, stamp->ns);
-	if (code->code_size && tickmap_emit_unwinding_size(code->unwind))
-		put_unwinding(out, code, index, stamp->ns);
+		put_debug_info(out, emit_code, stamp->ns);
+	if (code_size && emit_code->cfi.size)
+		put_unwinding(out, emit_code, stamp->ns);
 
-	put_prefix(out, JIT_CODE_LOAD,
-		   LOAD_FIXED + text_length + 1 + code->code_size, stamp->ns);
+	put_prefix(out, JIT_CODE_LOAD, LOAD_FIXED + text_length + 1 + code_size,
+		   stamp->ns);
 	tickmap_emit_put_u32(out, stamp->pid);
 	tickmap_emit_put_u32(out, stamp->tid);
 	tickmap_emit_put_u64(out, code->addr);
 	tickmap_emit_put_u64(out, code->addr);
-	tickmap_emit_put_u64(out, code->code_size);
-	tickmap_emit_put_u64(out, index);
+	tickmap_emit_put_u64(out, code_size);
+	tickmap_emit_put_u64(out, emit_code->index);
 	tickmap_emit_put_text(out, code->name, name_length);
 	tickmap_emit_put_zeros(out, 1);
 	/* The format has no code without bytes: code_size counts them. */

@@ -10,8 +10,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -19,6 +22,10 @@
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
+#endif
+#ifndef PR_SET_VMA
+#define PR_SET_VMA 0x53564d41
+#define PR_SET_VMA_ANON_NAME 0
 #endif
 
 uint64_t tickmap_emit_os_clock(void)
@@ -28,6 +35,42 @@ uint64_t tickmap_emit_os_clock(void)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) +
 	       (uint64_t)now.tv_nsec;
+}
+
+/*
+ * starttime in /proc/self/stat, in ticks of CLOCK_BOOTTIME. It is the 20th
+ * field behind the name, which ends at the last ')'.
+ */
+uint64_t tickmap_emit_os_started(void)
+{
+	struct timespec wall, boot;
+	char text[1024];
+	long hz = sysconf(_SC_CLK_TCK);
+	unsigned long long ticks;
+	const char *at;
+	ssize_t n;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	at = strrchr(text, ')');
+	for (int i = 0; at && i < 20; i++)
+		at = strchr(at + 1, ' ');
+	if (!at || hz <= 0 || sscanf(at, "%llu", &ticks) != 1 ||
+	    clock_gettime(CLOCK_REALTIME, &wall) ||
+	    clock_gettime(CLOCK_BOOTTIME, &boot))
+		return 0;
+	return (uint64_t)(wall.tv_sec - boot.tv_sec) * UINT64_C(1000000000) +
+	       (uint64_t)wall.tv_nsec - (uint64_t)boot.tv_nsec +
+	       ticks * (UINT64_C(1000000000) / (uint64_t)hz);
+}
+
+const char *tickmap_emit_os_getenv(const char *name)
+{
+	return secure_getenv(name);
 }
 
 /*
@@ -102,12 +145,26 @@ static size_t page_size(void)
 	return size > 0 ? (size_t)size : 4096;
 }
 
+bool tickmap_emit_os_has_marker(void)
+{
+	return true;
+}
+
+/* For people who read /proc/PID/maps, where the kernel takes names. */
+static void name_mapping(const void *at, size_t size)
+{
+	prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, at, size, "tickmap-emit");
+}
+
 void *tickmap_emit_os_map_marker(int fd)
 {
 	void *marker = mmap(NULL, page_size(), PROT_READ | PROT_EXEC,
 			    MAP_PRIVATE, fd, 0);
 
-	return marker == MAP_FAILED ? NULL : marker;
+	if (marker == MAP_FAILED)
+		return NULL;
+	name_mapping(marker, page_size());
+	return marker;
 }
 
 void tickmap_emit_os_unmap_marker(void *marker)
@@ -125,6 +182,7 @@ void *tickmap_emit_os_map_region(size_t size, size_t *ret_buffer_at,
 
 	if (region == MAP_FAILED)
 		return NULL;
+	name_mapping(region, size);
 	*ret_wiped = !madvise(region, page, MADV_WIPEONFORK);
 	*ret_buffer_at = page;
 	return region;

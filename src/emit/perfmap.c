@@ -18,13 +18,12 @@ static void put_hex(struct emit_out *out, uint64_t value)
 }
 
 void tickmap_emit_perfmap_line(struct emit_out *out,
-			       const struct tickmap_code *code,
-			       size_t name_length)
+			       const struct tickmap_code *code)
 {
 	put_hex(out, code->addr);
 	tickmap_emit_put(out, " ", 1);
 	put_hex(out, code->code_size);
 	tickmap_emit_put(out, " ", 1);
-	tickmap_emit_put_text(out, code->name, name_length);
+	tickmap_emit_put_text(out, code->name, code->name_length);
 	tickmap_emit_put(out, "\n", 1);
 }

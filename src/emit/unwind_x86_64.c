@@ -5,102 +5,96 @@
  */
 #include "internal.h"
 
-#if defined(__x86_64__)
+#define CALL 8 /* what the call has pushed */
 
-#define RBP 6
-#define RSP 7
-#define RETURN_ADDRESS 16
-#define DATA_ALIGN (-8)
-
-#define DW_CFA_def_cfa 0x0c
-#define DW_CFA_def_cfa_register 0x0d
-#define DW_CFA_def_cfa_offset 0x0e
-#define DW_CFA_offset 0x80
-#define DW_CFA_restore 0xc0
-
-#define EM_X86_64 62
-
-uint32_t tickmap_emit_native_machine(void)
+static size_t frame_pointer_rules(struct tickmap_unwind_rule *rules,
+				  uint32_t push_at, uint32_t leave_at)
 {
-	return EM_X86_64;
+	size_t count = 0;
+
+	if (leave_at && leave_at < push_at + 4)
+		return 0;
+	rules[count++] = (struct tickmap_unwind_rule) { .at = push_at + 1,
+							.cfa_offset = CALL + 8,
+							.saved_fp = 16 };
+	rules[count++] = (struct tickmap_unwind_rule) {
+		.at = push_at + 4,
+		.cfa_from = TICKMAP_UNWIND_FROM_FP,
+		.cfa_offset = CALL + 8,
+		.saved_fp = 16,
+	};
+	/* rbp's slot is below rsp then, where no stack copy reaches. */
+	if (leave_at)
+		rules[count++] =
+			(struct tickmap_unwind_rule) { .at = leave_at + 1,
+						       .cfa_offset = CALL };
+	return count;
 }
 
-static void def_cfa(struct emit_frame *frame, uint32_t reg, uint32_t offset)
+static size_t fixed_rules(struct tickmap_unwind_rule *rules,
+			  const struct tickmap_unwind_shape *shape)
 {
-	tickmap_emit_frame_op(frame, DW_CFA_def_cfa);
-	tickmap_emit_frame_uleb(frame, reg);
-	tickmap_emit_frame_uleb(frame, offset);
+	uint32_t length = shape->frame_size <= 127 ? 4 : 7;
+	size_t count = 0;
+
+	if (shape->frame_size % 8 || !shape->frame_size ||
+	    (shape->leave_at && shape->leave_at < shape->enter_at + length))
+		return 0;
+	rules[count++] = (struct tickmap_unwind_rule) {
+		.at = shape->enter_at + length,
+		.cfa_offset = CALL + shape->frame_size,
+	};
+	if (shape->leave_at)
+		rules[count++] = (struct tickmap_unwind_rule) {
+			.at = shape->leave_at + length, .cfa_offset = CALL
+		};
+	return count;
 }
 
-static void def_cfa_offset(struct emit_frame *frame, uint32_t offset)
+static size_t x86_64_rules(const struct tickmap_unwind_shape *shape,
+			   struct tickmap_unwind_rule *rules)
 {
-	tickmap_emit_frame_op(frame, DW_CFA_def_cfa_offset);
-	tickmap_emit_frame_uleb(frame, offset);
+	if (shape->kind == TICKMAP_UNWIND_FIXED)
+		return fixed_rules(rules, shape);
+	return frame_pointer_rules(rules, shape->enter_at, shape->leave_at);
 }
 
-/* The register's value at entry lies at cfa - depth. */
-static void saved_at(struct emit_frame *frame, uint32_t reg, uint32_t depth)
-{
-	tickmap_emit_frame_op(frame, (uint8_t)(DW_CFA_offset | reg));
-	tickmap_emit_frame_uleb(frame, depth / 8);
-}
-
-/* Right after the call: the return address is all that there is. */
-static void begin_at_call(struct emit_frame *frame,
-			  struct tickmap_unwind *unwind)
-{
-	tickmap_emit_frame_cie(frame, unwind, 1, DATA_ALIGN, RETURN_ADDRESS);
-	def_cfa(frame, RSP, 8);
-	saved_at(frame, RETURN_ADDRESS, 8);
-	tickmap_emit_frame_fde(frame);
-}
+const struct emit_arch tickmap_emit_arch_x86_64 = {
+	.code_align = 1,
+	.fp = 6,
+	.sp = 7,
+	.ra = 16,
+	.entry_offset = CALL,
+	.entry_ra = 8,
+	.flags = TICKMAP_UNWIND_LANDING_PAD,
+	.shape = x86_64_rules,
+};
 
 int tickmap_unwind_frame_pointer(struct tickmap_unwind *ret_unwind,
 				 uint32_t push_at, uint32_t leave_at)
 {
-	struct emit_frame frame;
+	struct tickmap_unwind_shape shape = TICKMAP_UNWIND_SHAPE_INIT;
 
-	if (!ret_unwind || push_at > UINT32_MAX - 4 || leave_at == UINT32_MAX)
-		return TICKMAP_EMIT_E_ARGUMENT;
-	if (leave_at && leave_at < push_at + 4)
-		return TICKMAP_EMIT_E_ARGUMENT;
-
-	begin_at_call(&frame, ret_unwind);
-	tickmap_emit_frame_advance(&frame, push_at + 1);
-	def_cfa_offset(&frame, 16);
-	saved_at(&frame, RBP, 16);
-	tickmap_emit_frame_advance(&frame, push_at + 4);
-	tickmap_emit_frame_op(&frame, DW_CFA_def_cfa_register);
-	tickmap_emit_frame_uleb(&frame, RBP);
-	if (leave_at) {
-		tickmap_emit_frame_advance(&frame, leave_at + 1);
-		def_cfa(&frame, RSP, 8);
-		/* Its slot is below rsp now, where no stack copy reaches. */
-		tickmap_emit_frame_op(&frame, DW_CFA_restore | RBP);
-	}
-	return tickmap_emit_frame_end(&frame);
+	shape.elf_machine = EMIT_EM_X86_64;
+	shape.kind = TICKMAP_UNWIND_FRAME_POINTER;
+	shape.enter_at = push_at;
+	shape.leave_at = leave_at;
+	return tickmap_unwind_build(ret_unwind, &shape);
 }
+
+#define MAX_STEPS (TICKMAP_UNWIND_FRAME_BYTES / 2)
 
 int tickmap_unwind_stack_pointer(struct tickmap_unwind *ret_unwind,
 				 const struct tickmap_unwind_step *steps,
 				 size_t count)
 {
-	struct emit_frame frame;
+	struct tickmap_unwind_rule rules[MAX_STEPS];
 
-	if (!ret_unwind || (count && !steps))
+	if (count > MAX_STEPS || (count && !steps))
 		return TICKMAP_EMIT_E_ARGUMENT;
-	for (size_t i = 0; i < count; i++) {
-		if (steps[i].cfa_offset < 8 ||
-		    (i && steps[i].at <= steps[i - 1].at))
-			return TICKMAP_EMIT_E_ARGUMENT;
-	}
-
-	begin_at_call(&frame, ret_unwind);
-	for (size_t i = 0; i < count; i++) {
-		tickmap_emit_frame_advance(&frame, steps[i].at);
-		def_cfa_offset(&frame, steps[i].cfa_offset);
-	}
-	return tickmap_emit_frame_end(&frame);
+	for (size_t i = 0; i < count; i++)
+		rules[i] = (struct tickmap_unwind_rule) {
+			.at = steps[i].at, .cfa_offset = steps[i].cfa_offset
+		};
+	return tickmap_unwind_rules(ret_unwind, EMIT_EM_X86_64, rules, count);
 }
-
-#endif

@@ -86,6 +86,15 @@ static void standard_streams_are_never_taken(void **state)
 	assert_child(with_few_descriptors, *state, "");
 }
 
+/* As if a process that had our pid before us had written it. */
+static void make_old(const char *path)
+{
+	static const struct timespec times[2] = { { 1000000000, 0 },
+						  { 1000000000, 0 } };
+
+	assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
 static void a_stale_file_of_ours_is_replaced_not_rewritten(void **state)
 {
 	struct tickmap_emit *emit;
@@ -95,6 +104,8 @@ static void a_stale_file_of_ours_is_replaced_not_rewritten(void **state)
 
 	write_text(dump_in(*state), "stale dump");
 	write_text(map_in(*state), "stale map\n");
+	make_old(dump_in(*state));
+	make_old(map_in(*state));
 	old = open(dump_in(*state), O_RDONLY);
 	assert_true(old >= 0);
 	close(old);
@@ -451,8 +462,10 @@ static int at_the_file_size_limit(const char *dir)
 {
 	/* inside a record, and where one ends */
 	CHECK(!up_to_limit(dir, DUMP, 10007));
+	unlink(dump_in(dir));
 	CHECK(!up_to_limit(dir, DUMP, 40 + 100 * 80));
 	CHECK(!up_to_limit(dir, MAP, 10007));
+	unlink(map_in(dir));
 	CHECK(!up_to_limit(dir, MAP, 400 * 22));
 	return 0;
 }

@@ -489,6 +489,13 @@ static void codes_that_contradict_the_header_are_refused(void **state)
 	strict_free_dump(&dump);
 }
 
+static void *no_memory(void *context, size_t size)
+{
+	(void)context;
+	(void)size;
+	return NULL;
+}
+
 static void options_that_contradict_the_header_are_refused(void **state)
 {
 	struct {
@@ -501,11 +508,11 @@ static void options_that_contradict_the_header_are_refused(void **state)
 	v.options.sinks = 0;
 	assert_int_equal(tickmap_emit_open(&v.options, &emit),
 			 TICKMAP_EMIT_E_ARGUMENT);
-	v.options.sinks = 4;
+	v.options.sinks = 8;
 	assert_int_equal(tickmap_emit_open(&v.options, &emit),
 			 TICKMAP_EMIT_E_ARGUMENT);
 	v.options = good;
-	v.options.flags = 2;
+	v.options.flags = 1 << 5;
 	assert_int_equal(tickmap_emit_open(&v.options, &emit),
 			 TICKMAP_EMIT_E_ARGUMENT);
 	v.options = good;
@@ -513,7 +520,24 @@ static void options_that_contradict_the_header_are_refused(void **state)
 	assert_int_equal(tickmap_emit_open(&v.options, &emit),
 			 TICKMAP_EMIT_E_ARGUMENT);
 	v.options = good;
-	v.options.size--;
+	v.options.mode = 0622;
+	assert_int_equal(tickmap_emit_open(&v.options, &emit),
+			 TICKMAP_EMIT_E_ARGUMENT);
+	v.options = good;
+	v.options.file_name = "../jit.dump";
+	assert_int_equal(tickmap_emit_open(&v.options, &emit),
+			 TICKMAP_EMIT_E_ARGUMENT);
+	v.options = good;
+	v.options.batch_size = 1 << 22;
+	assert_int_equal(tickmap_emit_open(&v.options, &emit),
+			 TICKMAP_EMIT_E_ARGUMENT);
+	v.options = good;
+	v.options.allocate = no_memory;
+	assert_int_equal(tickmap_emit_open(&v.options, &emit),
+			 TICKMAP_EMIT_E_ARGUMENT);
+	/* The struct of the first version is the least. */
+	v.options = good;
+	v.options.size = offsetof(struct tickmap_emit_options, file_name) - 1;
 	assert_int_equal(tickmap_emit_open(&v.options, &emit),
 			 TICKMAP_EMIT_E_ARGUMENT);
 	/* A later header's struct: fine as long as its tail says nothing. */

@@ -7,6 +7,7 @@
 #include "support.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -121,6 +122,7 @@ static void run_published(const char *dir, const uint8_t *bytes, size_t size,
 	assert_int_equal(tickmap_emit_code(emit, &code), 0);
 	assert_int_equal(tickmap_emit_close(emit), 0);
 	read_dump(dump_in(dir), &dump);
+	assert_int_equal(remove(dump_in(dir)), 0);
 	memcpy(memory, bytes, size);
 	memcpy(frame, dump.codes[0].unwinding,
 	       dump.codes[0].unwinding_size - 20);
