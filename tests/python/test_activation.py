@@ -10,7 +10,7 @@ import textwrap
 import pytest
 
 import jitdump
-from conftest import HOME
+from pythons import HOME
 
 USE = "import sys\nsys.path.insert(0, %r)\nimport tickmap\n" % str(HOME)
 

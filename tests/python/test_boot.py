@@ -11,7 +11,7 @@ import time
 import pytest
 
 import jitdump
-from conftest import BOOT, HOME, PYTHONS
+from pythons import BOOT, HOME, PYTHONS
 
 OLD = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/[23].[0-9].*/bin/python")))
 OLD = [p for p in OLD if p.split("/")[-3].split(".")[:2] in (["2", "7"], ["3", "6"], ["3", "7"], ["3", "8"])]
@@ -183,18 +183,23 @@ def test_the_interpreters_own_trampolines_are_left_to_work_alone(python, run):
 
 
 def test_the_start_costs_little(python, run, tmp_path):
-    """Processor time, the best of many: the machine may be busy."""
-
-    def best(form):
+    """Processor time, the best of many, in turns: the machine may be busy."""
+    environments = []
+    for form in (None, "jitdump"):
         maps = tmp_path / ("start-%s" % form)
         maps.mkdir()
-        command = [python.path, "-c", "pass"]
-        times = []
-        for i in range(15):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(command, env=run.environment(maps, form), check=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return min(times)
+        environments.append(run.environment(maps, form))
 
-    assert best("jitdump") - best(None) < 0.010
+    def cost(env):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([python.path, "-c", "pass"], env=env, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    plain, watched = [], []
+    for i in range(100):
+        plain.append(cost(environments[0]))
+        watched.append(cost(environments[1]))
+        if i >= 10 and min(watched) - min(plain) < 0.005:
+            return
+    assert min(watched) - min(plain) < 0.005

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import jitdump
-from conftest import HOME
+from pythons import HOME
 
 REPEAT = 60
 
