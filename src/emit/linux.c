@@ -173,6 +173,18 @@ void tickmap_emit_os_unmap_marker(void *marker)
 		munmap(marker, page_size());
 }
 
+/*
+ * qemu's user mode, and others that take advice for a hint, say yes to any and
+ * do nothing.
+ */
+#define NO_ADVICE 0x7ead
+
+static bool wipe_on_fork(void *page, size_t size)
+{
+	return madvise(page, size, NO_ADVICE) &&
+	       !madvise(page, size, MADV_WIPEONFORK);
+}
+
 void *tickmap_emit_os_map_region(size_t size, size_t *ret_buffer_at,
 				 bool *ret_wiped)
 {
@@ -183,7 +195,7 @@ void *tickmap_emit_os_map_region(size_t size, size_t *ret_buffer_at,
 	if (region == MAP_FAILED)
 		return NULL;
 	name_mapping(region, size);
-	*ret_wiped = !madvise(region, page, MADV_WIPEONFORK);
+	*ret_wiped = wipe_on_fork(region, page);
 	*ret_buffer_at = page;
 	return region;
 }
