@@ -64,8 +64,8 @@ static bool wants_colour(void)
 	       !(term && strcmp(term, "dumb") == 0);
 }
 
-/* Columns to fit in: the terminal's; what is piped somewhere gets a terminal's
- * usual ones, unless COLUMNS says otherwise. */
+/* Columns to fit in: the terminal's. What is piped somewhere is not cut, unless
+ * COLUMNS says otherwise: a program wants names as they were published. */
 static unsigned width(void)
 {
 	const char *columns = getenv("COLUMNS");
@@ -77,7 +77,7 @@ static unsigned width(void)
 	if (isatty(STDOUT_FILENO) &&
 	    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
 		return size.ws_col;
-	return DEFAULT_WIDTH;
+	return isatty(STDOUT_FILENO) ? DEFAULT_WIDTH : 0;
 }
 
 static bool by(struct tickmap_report_options *report, const char *word)

@@ -42,7 +42,8 @@ size_t tickmap_report_name(const struct tickmap_part *part, uint32_t frame,
 	const struct tickmap_frame *f = &profile->frames.items[frame];
 	struct tickmap_text text = { 0 };
 	enum tickmap_ink ink = tickmap_paint_kind(f->kind);
-	size_t path = python_path(profile, frame);
+	/* Where there is room the name stands as it was published. */
+	size_t path = part->paint.width ? python_path(profile, frame) : 0;
 	char line[16];
 
 	if (path)

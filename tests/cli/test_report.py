@@ -45,7 +45,7 @@ def test_json_has_every_fact_of_the_contract(tickmap, recording):
 
 
 def test_text_says_how_good_the_data_is_and_fits_eighty_columns(tickmap, recording):
-    run = tickmap("report", recording)
+    run = tickmap("report", recording, COLUMNS="80")
     assert run.code == 0 and run.err == ""
     first = run.out.split("FUNCTIONS")[0]
     for word in ("samples", "on CPU", "lost", "truncated", "JIT", "clock", "unresolved"):
@@ -55,6 +55,8 @@ def test_text_says_how_good_the_data_is_and_fits_eighty_columns(tickmap, recordi
         r"py::main.*?\n\n", run.out.split("CALL TREE")[1], re.S)[0]
     assert max(map(len, run.out.split("\n"))) <= 80
     assert max(map(len, tickmap("report", recording, COLUMNS="60").out.split("\n"))) <= 60
+    # Nobody's terminal: names stand whole.
+    assert "py::spin:/" in tickmap("report", recording).out
     assert "CALL TREE" not in tickmap("report", "--no-children", recording).out
 
 
