@@ -27,7 +27,7 @@ struct emit_gdb {
 	struct jit_code_entry entry;
 	size_t size; /* of this block */
 	bool is_listed;
-	max_align_t elf[];
+	union emit_align elf[];
 };
 
 /* Weak: a program with two JITs has one list. */

@@ -171,6 +171,13 @@ void tickmap_emit_gdb_after_fork(void);
 void tickmap_emit_gdb_elf(struct emit_out *out, const struct emit_code *code,
 			  uint32_t elf_machine);
 
+/* max_align_t, which C99 does not have. */
+union emit_align {
+	long double d;
+	long long i;
+	void *p;
+};
+
 enum emit_found {
 	EMIT_FOUND_REPLACE, /* replace a stale file of ours */
 	EMIT_FOUND_KEEP,    /* E_EXISTS if there is anything of ours */

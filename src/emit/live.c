@@ -12,7 +12,7 @@ struct emit_live {
 	struct emit_code code; /* points into this block */
 	struct emit_gdb *gdb;
 	size_t size; /* of this block */
-	max_align_t data[];
+	union emit_align data[];
 };
 
 bool tickmap_emit_remembers(const struct tickmap_emit *emit)
@@ -29,7 +29,7 @@ struct copier {
 
 static const void *copy_bytes(struct copier *to, const void *bytes, size_t size)
 {
-	const size_t unit = sizeof(max_align_t);
+	const size_t unit = sizeof(union emit_align);
 	uint8_t *at = to->base ? to->base + to->used : NULL;
 
 	if (!bytes)

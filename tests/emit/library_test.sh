@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The library as others build and link it: the header alone in three languages,
-# each source by plain cc, all sources as one file, what the shared object
-# exports and needs.
-# usage: library_test.sh SOURCE_ROOT SHARED_OBJECT
+# each source by plain cc, the amalgamated one from each language, by pkg-config
+# and by CMake; what the objects export and need, and their size.
+# usage: library_test.sh SOURCE_ROOT SHARED_OBJECT PKG_CONFIG_FOLDER
 set -eu
-root=$1 shared=$2
+root=$1 shared=$2 pc=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 strict='-Wall -Wextra -Werror -pedantic-errors'
@@ -30,9 +30,32 @@ int use(struct tickmap_emit **emit)
 }
 EOF
 cp "$work/use.c" "$work/use.cc"
-for source in "$root"/src/emit/*.c; do
-	echo "#include \"$source\""
-done >"$work/all.c"
+cat >"$work/main.c" <<'EOF'
+#include <tickmap_emit.h>
+int main(void)
+{
+	struct tickmap_emit_options options = TICKMAP_EMIT_OPTIONS_INIT;
+	struct tickmap_code code = TICKMAP_CODE_INIT;
+	struct tickmap_emit *emit;
+	options.dir = ".";
+	code.addr = 4096;
+	code.code_size = 16;
+	code.name = "function";
+	return tickmap_emit_open(&options, &emit) ||
+	       tickmap_emit_code(emit, &code) || tickmap_emit_close(emit);
+}
+EOF
+cp "$work/main.c" "$work/main.cc"
+sed 's|tickmap_emit.h|tickmap/emit.h|' "$work/main.c" >"$work/installed.c"
+"$root/tools/amalgamate" "$work"
+
+# Runs a program that publishes one function, in a folder of its own.
+publishes() {
+	mkdir "$work/run"
+	(cd "$work/run" && "$@")
+	[ "$(ls "$work/run" | grep -c '^jit-[0-9]*\.dump$')" = 1 ]
+	rm -r "$work/run"
+}
 
 for cc in $compilers; do
 	for std in c99 c11; do
@@ -42,12 +65,72 @@ for cc in $compilers; do
 	$cc -x c++ -std=c++11 $strict -I"$root/include" -c "$work/use.cc" \
 		-o "$work/use.o"
 	for source in "$root"/src/emit/*.c; do
-		$cc -Werror -c -I"$root/include" "$source" -o "$work/one.o"
 		$cc -std=c11 -Werror -fPIC -fvisibility=hidden -c \
 			-I"$root/include" "$source" -o "$work/one.o"
 	done
-	$cc -Werror -c -I"$root/include" "$work/all.c" -o "$work/all.o"
+	for std in c99 gnu17; do
+		$cc -std=$std -O2 -Wall -Wextra -Werror -c \
+			"$work/tickmap_emit.c" -o "$work/all.o"
+		$cc -std=$std $strict -I"$work" "$work/main.c" "$work/all.o" \
+			-lpthread -o "$work/program"
+		publishes "$work/program"
+	done
+	if $cc -x c++ -std=c++11 -fsyntax-only /dev/null 2>"$work/none"; then
+		$cc -x c++ -std=c++11 $strict -I"$work" -c "$work/main.cc" \
+			-o "$work/main.o"
+		$cc "$work/main.o" "$work/all.o" -lpthread -o "$work/program"
+		publishes "$work/program"
+	fi
+	nm -g --defined-only "$work/all.o" | awk '{ print $3 }' |
+		LC_ALL=C sort >"$work/defined.txt"
+	diff "$root/tests/emit/exported.txt" "$work/defined.txt"
+	nm -u "$work/all.o" | awk '{ print $2 }' >"$work/needed.txt"
+	libc=$($cc -print-file-name=libc.so.6)
+	if [ -e "$libc" ]; then
+		nm -D --defined-only "$libc" |
+			awk '{ sub(/@.*/, "", $3); print $3 }' |
+			LC_ALL=C sort -u >"$work/libc.txt"
+		[ "$(wc -l <"$work/libc.txt")" -gt 1000 ]
+		grep -v _GLOBAL_OFFSET_TABLE_ "$work/needed.txt" |
+			LC_ALL=C sort -u | LC_ALL=C comm -23 - "$work/libc.txt" \
+			>"$work/others.txt"
+		if [ -s "$work/others.txt" ]; then
+			echo "needed, but not libc's:" && cat "$work/others.txt"
+			exit 1
+		fi
+	fi
+	text=$(size "$work/all.o" | awk 'NR == 2 { print $1 }')
+	echo "$cc -O2: $text bytes of text," \
+		"$(wc -l <"$work/needed.txt") symbols of libc"
+	[ "$text" -lt 40960 ]
 done
+
+if command -v pkg-config >/dev/null && [ -e "$pc/tickmap-emit.pc" ]; then
+	flags=$(PKG_CONFIG_PATH=$pc pkg-config --libs tickmap-emit)
+	case $flags in *-ltickmap-emit*) ;; *) exit 1 ;; esac
+	if ! nm -D "$shared" | grep -q 'U __asan\|U __tsan'; then
+		folder=$(cd "$(dirname "$shared")" && pwd)
+		$cc -I"$root/include" "$work/installed.c" -L"$folder" \
+			-ltickmap-emit -Wl,-rpath,"$folder" -o "$work/program"
+		publishes "$work/program"
+	fi
+	echo "pkg-config: $flags"
+fi
+if command -v cmake >/dev/null; then
+	cp "$root/src/emit/tickmap-emit.cmake" "$work"
+	cat >"$work/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.10)
+project(my_jit C)
+include(tickmap-emit.cmake)
+add_executable(my_jit main.c)
+target_link_libraries(my_jit PRIVATE tickmap::emit)
+EOF
+	cmake -S "$work" -B "$work/cmake" >"$work/cmake.log" 2>&1 &&
+		cmake --build "$work/cmake" >>"$work/cmake.log" 2>&1 ||
+		{ cat "$work/cmake.log"; exit 1; }
+	publishes "$work/cmake/my_jit"
+	echo "cmake: links and runs"
+fi
 
 nm -D --defined-only "$shared" | awk '{ print $3 }' | LC_ALL=C sort \
 	>"$work/exported.txt"
