@@ -31,10 +31,11 @@
  * Failures. The library never prints, exits or starts a thread. It allocates
  * only in tickmap_emit_open and _after_fork, unless TICKMAP_EMIT_GDB or
  * TICKMAP_EMIT_REPUBLISH asks it to remember code. A write that fails half-way
- *is taken back to the last whole record. The first failed write latches: later
+ * is taken back to the last whole record. The first failed write latches: later
  * calls are cheap no-ops that return the same status, so the file never holds
- * half a record followed by others. RLIMIT_FSIZE is looked at before a write,
- * so that reaching it is a failure (EFBIG) and not a SIGXFSZ.
+ * half a record followed by others. Where RLIMIT_FSIZE limits the process when
+ * a file is opened, it is looked at before each write, so that reaching it is a
+ * failure (EFBIG) and not a SIGXFSZ.
  *
  * Death. Nothing is buffered, unless options.batch_size asks for it: whatever
  * ends the process, each function whose tickmap_emit_code has returned is in

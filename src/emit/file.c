@@ -148,7 +148,7 @@ static void set_open(struct emit_file *file, int fd, bool created,
 	file->fd = fd;
 	file->created = created;
 	file->size = size;
-	file->limit = size_limit();
+	file->is_limited = size_limit() != UINT64_MAX;
 }
 
 int tickmap_emit_file_create(struct emit_file *file, const char *dir,
@@ -313,9 +313,16 @@ static int append_rest(const struct emit_file *file, const struct iovec *iov,
 	return 0;
 }
 
+/*
+ * The answer to a write that begins at the limit is SIGXFSZ, which ends the
+ * process. Where there is a limit it may be lowered, so it is asked for each
+ * time; where there was none, nobody pays for the question.
+ */
 static bool is_beyond_limit(const struct emit_file *file, size_t size)
 {
-	return file->size > file->limit || size > file->limit - file->size;
+	uint64_t limit = file->is_limited ? size_limit() : UINT64_MAX;
+
+	return file->size > limit || size > limit - file->size;
 }
 
 int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
@@ -328,11 +335,8 @@ int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
 
 	for (int i = 0; i < count; i++)
 		total += iov[i].iov_len;
-	if (is_beyond_limit(file, total)) {
-		file->limit = size_limit();
-		if (is_beyond_limit(file, total))
-			return EFBIG;
-	}
+	if (is_beyond_limit(file, total))
+		return EFBIG;
 	do {
 		n = tickmap_emit_os_writev(file->fd, iov, count);
 	} while (n < 0 && errno == EINTR);

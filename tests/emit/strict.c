@@ -139,7 +139,7 @@ static const char *read_move(struct strict_dump *dump, const uint8_t *at)
 {
 	struct strict_move *move = &dump->moves[dump->move_count];
 
-	if (dump->move_count == 16)
+	if (dump->move_count == STRICT_MOVES)
 		return "too many moves for this reader";
 	move->old_addr = u64(at + 32);
 	move->new_addr = u64(at + 40);

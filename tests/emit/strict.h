@@ -41,6 +41,8 @@ struct strict_move {
 	uint64_t index;
 };
 
+#define STRICT_MOVES 1024
+
 struct strict_dump {
 	uint32_t machine;
 	uint32_t pid;
@@ -48,7 +50,7 @@ struct strict_dump {
 	size_t code_count;
 	struct strict_code *codes;
 	size_t move_count;
-	struct strict_move moves[16];
+	struct strict_move moves[STRICT_MOVES];
 	bool closed;
 	bool cut; /* the last record is incomplete */
 	/* private */
