@@ -28,6 +28,7 @@ struct input {
 
 static char work[256];
 static bool keep;
+static bool no_moves; /* TICKMAP_EMIT_FUZZ_NO_MOVES */
 
 static uint32_t take(struct input *in, uint32_t limit)
 {
@@ -203,6 +204,8 @@ static void run(struct input *in, struct tickmap_emit **emit, int depth)
 			open_again(in, emit);
 		if (!*emit)
 			continue;
+		if (call == 1 && no_moves)
+			continue;
 		if (call == 1)
 			tickmap_emit_move(*emit, take(in, 0x1000) * 8,
 					  take(in, 0x1000) * 8, take(in, 64),
@@ -234,6 +237,7 @@ static void prepare(void)
 	const char *folder = getenv("TICKMAP_EMIT_FUZZ_KEEP");
 
 	keep = folder;
+	no_moves = getenv("TICKMAP_EMIT_FUZZ_NO_MOVES");
 	snprintf(work, sizeof(work), "%s",
 		 keep ? folder : "/tmp/tickmap-fuzz-XXXXXX");
 	if (!keep && !mkdtemp(work))
