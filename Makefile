@@ -39,9 +39,10 @@ demo: deps build
 check: deps build
 	@tools/check $(BUILD)
 
+# In a build folder of its own, whose extensions are those of newer Pythons.
 check-peers: deps build
 	@tools/deps peers
-	@tools/check --peers $(BUILD)
+	@tools/check-peers $(BUILD)
 
 bench: deps build
 	@tools/bench $(BUILD)
