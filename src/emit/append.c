@@ -49,28 +49,14 @@ int tickmap_emit_append_pending(struct tickmap_emit *emit)
 }
 
 int tickmap_emit_append(struct tickmap_emit *emit, struct emit_file *file,
-			const struct emit_out *out,
-			const struct emit_code *code)
+			const struct iovec *iov, int count)
 {
-	struct iovec iov[3] = { { out->base, out->used } };
 	struct emit_pending *pending = pending_of(emit, file);
-	uint64_t total = out->used;
-	int count = 1;
+	uint64_t total = 0;
 	int status;
 
-	if (code && code->code.bytes && code->code.code_size) {
-		/* iovec has no const; writev does not write. */
-		iov[count].iov_base = (void *)(uintptr_t)code->code.bytes;
-		iov[count++].iov_len = (size_t)code->code.code_size;
-		total += code->code.code_size;
-	}
-	if (code && code->tail_size) {
-		iov[count].iov_base = (void *)(uintptr_t)&code->index;
-		iov[count++].iov_len = code->tail_size;
-		total += code->tail_size;
-	}
-	if (out->full || total > EMIT_MAX_APPEND)
-		return TICKMAP_EMIT_E_TOO_LARGE;
+	for (int i = 0; i < count; i++)
+		total += iov[i].iov_len;
 	if (!emit->options.batch_size)
 		return write_out(emit, file, iov, count);
 
@@ -87,4 +73,13 @@ int tickmap_emit_append(struct tickmap_emit *emit, struct emit_file *file,
 		pending->used += iov[i].iov_len;
 	}
 	return TICKMAP_EMIT_OK;
+}
+
+int tickmap_emit_append_out(struct tickmap_emit *emit, struct emit_file *file,
+			    const struct emit_out *out)
+{
+	struct iovec iov = { out->base, out->used };
+
+	return out->full ? TICKMAP_EMIT_E_TOO_LARGE
+			 : tickmap_emit_append(emit, file, &iov, 1);
 }

@@ -185,7 +185,7 @@ static int open_dump(struct tickmap_emit *emit)
 	}
 	tickmap_emit_jitdump_header(&out, emit->options.elf_machine, emit->pid,
 				    tickmap_emit_now(emit));
-	status = tickmap_emit_append(emit, &emit->dump, &out, NULL);
+	status = tickmap_emit_append_out(emit, &emit->dump, &out);
 	return status ? status : tickmap_emit_append_pending(emit);
 }
 
@@ -405,8 +405,13 @@ int tickmap_emit_after_fork(struct tickmap_emit *emit)
 
 	/* Another thread of the parent may have held it; here it is nobody's.
 	 */
-	tickmap_emit_os_init_lock(&emit->lock);
+	if (emit->before_fork)
+		pthread_mutex_unlock(&emit->lock);
+	else
+		tickmap_emit_os_init_lock(&emit->lock);
 	tickmap_emit_gdb_after_fork();
+	/* On the stacks of threads that are not here. */
+	atomic_store(&emit->requests, NULL);
 	emit->before_fork = false;
 	tickmap_emit_os_unmap_marker(emit->marker);
 	emit->marker = NULL;
@@ -468,7 +473,7 @@ int tickmap_emit_close(struct tickmap_emit *emit)
 		struct emit_out out = tickmap_emit_empty_out(emit);
 
 		tickmap_emit_jitdump_close(&out, tickmap_emit_now(emit));
-		status = tickmap_emit_append(emit, &emit->dump, &out, NULL);
+		status = tickmap_emit_append_out(emit, &emit->dump, &out);
 	}
 	if (!status)
 		status = tickmap_emit_append_pending(emit);

@@ -3,11 +3,12 @@
  * What the files of the emit library share. Nothing here is exported.
  *
  * Layers: emit.c (open, fork, close), publish.c (the calls between, lock and
- * latch) > live.c (the code that is remembered), gdb.c (GDB's list), append.c
- * (what is held back) > jitdump.c, perfmap.c, gdb_elf.c, out.c (bytes of one
- * function) > file.c (safe creation, whole appends) > linux.c, macos.c (what
- * differs between operating systems). cfi.c takes unwinding bytes, frame.c
- * assembles them from the rules of unwind.c and unwind_ARCH.c.
+ * latch), write.c (codes to the files) > live.c (the code that is remembered),
+ * gdb.c (GDB's list), append.c (what is held back) > jitdump.c, perfmap.c,
+ * gdb_elf.c, out.c (bytes of one function) > file.c (safe creation, whole
+ * appends) > linux.c, macos.c (what differs between operating systems). cfi.c
+ * takes unwinding bytes, frame.c assembles them from the rules of unwind.c and
+ * unwind_ARCH.c.
  */
 #ifndef TICKMAP_EMIT_INTERNAL_H
 #define TICKMAP_EMIT_INTERNAL_H
@@ -76,6 +77,7 @@ struct emit_code {
 	struct tickmap_code code; /* with its name_length */
 	struct emit_cfi cfi;
 	uint64_t index;
+	uint32_t tid;
 	uint32_t tail_size; /* of bytes behind the code, which are `index` */
 	bool short_names;
 };
@@ -87,10 +89,12 @@ struct emit_pending {
 };
 
 struct emit_live;
+struct emit_request;
 
 struct tickmap_emit {
 	struct tickmap_emit_options options; /* .dir points to dir below */
 	pthread_mutex_t lock;
+	struct emit_request *_Atomic requests; /* newest first */
 	/* Written under the lock, once; read by anyone, relaxed: a stale 0
 	 * only means that the lock is taken to find out. */
 	_Atomic int status;
@@ -135,14 +139,18 @@ void tickmap_emit_release(const struct tickmap_emit *emit, void *memory,
 
 /* append.c: one whole append, or the batch that it joins; latches. */
 int tickmap_emit_append(struct tickmap_emit *emit, struct emit_file *file,
-			const struct emit_out *out,
-			const struct emit_code *code);
+			const struct iovec *iov, int count);
+int tickmap_emit_append_out(struct tickmap_emit *emit, struct emit_file *file,
+			    const struct emit_out *out);
 int tickmap_emit_append_pending(struct tickmap_emit *emit);
 struct emit_out tickmap_emit_empty_out(const struct tickmap_emit *emit);
 
-/* publish.c: to the files, under the lock. */
-int tickmap_emit_publish(struct tickmap_emit *emit,
-			 const struct emit_code *code);
+/* write.c: to the files, under the lock, what fits one append of each; sets
+ * the status of each and returns how many they were. */
+#define EMIT_GROUP 8
+size_t tickmap_emit_write_codes(struct tickmap_emit *emit,
+				struct emit_code **codes, int *statuses,
+				size_t count);
 
 /* live.c, all under the lock */
 bool tickmap_emit_remembers(const struct tickmap_emit *emit);

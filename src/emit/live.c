@@ -256,8 +256,12 @@ int tickmap_emit_live_publish(struct tickmap_emit *emit)
 {
 	int status = TICKMAP_EMIT_OK;
 
-	for (size_t i = 0; i < emit->live_count && !status; i++)
-		status = tickmap_emit_publish(emit, &emit->live[i]->code);
+	for (size_t i = 0; i < emit->live_count && !status; i++) {
+		struct emit_code *code = &emit->live[i]->code;
+
+		code->tid = tickmap_emit_os_tid(emit->pid);
+		tickmap_emit_write_codes(emit, &code, &status, 1);
+	}
 	return status;
 }
 

@@ -4,6 +4,11 @@
  * builds all records of the function in one buffer and appends them with one
  * write, the code straight from the caller's memory. Time inside the lock is
  * what keeps stamps in file order.
+ *
+ * Two threads that write to one file in turn are slower than one that writes
+ * for both: the file's end, its last page and the lock go from one processor to
+ * the other each time. So a thread that finds the lock taken leaves its request
+ * for the one that has it, and waits.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -14,13 +19,11 @@
 
 #define FIRST_CODE offsetof(struct tickmap_code, eh_frame)
 
-static struct emit_stamp stamp_now(struct tickmap_emit *emit)
+static struct emit_stamp stamp_now(struct tickmap_emit *emit, uint32_t tid)
 {
-	return (struct emit_stamp) {
-		.ns = tickmap_emit_now(emit),
-		.pid = emit->pid,
-		.tid = tickmap_emit_os_tid(emit->pid),
-	};
+	return (struct emit_stamp) { .ns = tickmap_emit_now(emit),
+				     .pid = emit->pid,
+				     .tid = tid };
 }
 
 /* The cheap part of every call: latched, or in the wrong process. */
@@ -65,57 +68,156 @@ static int take_code(const struct tickmap_emit *emit,
 		own->code.name_length = strlen(own->code.name);
 	if (emit->options.flags & TICKMAP_EMIT_UNIQUE_TAIL)
 		own->tail_size = TICKMAP_EMIT_TAIL_SIZE;
+	own->tid = tickmap_emit_os_tid(emit->pid);
 	own->short_names = emit->options.flags & TICKMAP_EMIT_SHORT_NAMES;
 	return TICKMAP_EMIT_OK;
 }
 
-int tickmap_emit_publish(struct tickmap_emit *emit,
-			 const struct emit_code *code)
-{
-	struct emit_out out = tickmap_emit_empty_out(emit);
-	int status = TICKMAP_EMIT_OK;
+/* A publish that another thread may do. On its owner's stack. */
+struct emit_request {
+	struct emit_request *next;
+	struct emit_code *code;
+	int status;
+	_Atomic int done;
+};
 
-	if (emit->dump.fd >= 0) {
-		struct emit_stamp stamp = stamp_now(emit);
-
-		tickmap_emit_jitdump_code(&out, code, &stamp);
-		status = tickmap_emit_append(emit, &emit->dump, &out, code);
-	}
-	if (!status && emit->map.fd >= 0) {
-		out = tickmap_emit_empty_out(emit);
-		tickmap_emit_perfmap_line(&out, &code->code);
-		status = tickmap_emit_append(emit, &emit->map, &out, NULL);
-	}
-	return status;
-}
-
-/* With the lock held. The copy comes first: it is what may fail harmlessly. */
-static int publish_and_remember(struct tickmap_emit *emit,
-				struct emit_code *code)
+/* The copy comes first: it is what may fail harmlessly. */
+static struct emit_live *prepare(struct tickmap_emit *emit,
+				 struct emit_code *code, int *ret_status)
 {
 	struct emit_live *entry = NULL;
-	int status;
 
+	*ret_status = atomic_load_explicit(&emit->status, memory_order_relaxed);
 	code->index = code->code.index ? code->code.index : emit->next_index;
-	if (tickmap_emit_remembers(emit) && code->code.code_size) {
+	if (!*ret_status && tickmap_emit_remembers(emit) &&
+	    code->code.code_size) {
 		entry = tickmap_emit_live_new(emit, code);
 		if (!entry)
-			return TICKMAP_EMIT_E_NOMEM;
+			*ret_status = TICKMAP_EMIT_E_NOMEM;
 	}
-	status = tickmap_emit_publish(emit, code);
-	if (!status && code->index >= emit->next_index)
+	if (!*ret_status && code->index >= emit->next_index)
 		emit->next_index = code->index + 1;
-	if (!status && entry)
-		tickmap_emit_live_insert(emit, entry);
-	else if (entry)
+	return entry;
+}
+
+static void finish(struct tickmap_emit *emit, const struct emit_code *code,
+		   struct emit_live *entry, int status)
+{
+	/* As if it had never been asked for. */
+	if (status && code->index + 1 == emit->next_index && !code->code.index)
+		emit->next_index = code->index;
+	if (!entry)
+		return;
+	if (status)
 		tickmap_emit_live_drop(emit, entry);
-	return status;
+	else
+		tickmap_emit_live_insert(emit, entry);
+}
+
+/* With the lock held. */
+static void publish_group(struct tickmap_emit *emit, struct emit_code **codes,
+			  int *statuses, size_t count)
+{
+	struct emit_live *entries[EMIT_GROUP];
+
+	for (size_t i = 0; i < count; i++)
+		entries[i] = prepare(emit, codes[i], &statuses[i]);
+	for (size_t i = 0; i < count;)
+		i += tickmap_emit_write_codes(emit, codes + i, statuses + i,
+					      count - i);
+	for (size_t i = count; i--;)
+		finish(emit, codes[i], entries[i], statuses[i]);
+}
+
+/* The first up to EMIT_GROUP requests of the list; the rest of it. */
+static struct emit_request *serve_group(struct tickmap_emit *emit,
+					struct emit_request *requests)
+{
+	struct emit_request *group[EMIT_GROUP];
+	struct emit_code *codes[EMIT_GROUP];
+	int statuses[EMIT_GROUP];
+	size_t count = 0;
+
+	for (; requests && count < EMIT_GROUP; requests = requests->next) {
+		group[count] = requests;
+		codes[count++] = requests->code;
+	}
+	publish_group(emit, codes, statuses, count);
+	for (size_t i = 0; i < count; i++) {
+		group[i]->status = statuses[i];
+		/* It is gone when its owner sees this. */
+		atomic_store_explicit(&group[i]->done, 1, memory_order_release);
+	}
+	return requests;
+}
+
+/* With the lock held: `first`, if there is one, and what was asked for up to
+ * now, the oldest first. */
+static void serve(struct tickmap_emit *emit, struct emit_request *first)
+{
+	struct emit_request *newest = NULL;
+	struct emit_request *oldest = NULL;
+
+	if (atomic_load_explicit(&emit->requests, memory_order_relaxed))
+		newest = atomic_exchange(&emit->requests, NULL);
+	while (newest) {
+		struct emit_request *next = newest->next;
+
+		newest->next = oldest;
+		oldest = newest;
+		newest = next;
+	}
+	if (first) {
+		first->next = oldest;
+		oldest = first;
+	}
+	while (oldest)
+		oldest = serve_group(emit, oldest);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Longer than a few writes take, shorter than a turn of the scheduler. */
+#define SPINS 256
+#define SPINS_A_TRY 32
+
+static void publish_through_others(struct tickmap_emit *emit,
+				   struct emit_request *request)
+{
+	request->next =
+		atomic_load_explicit(&emit->requests, memory_order_relaxed);
+	while (!atomic_compare_exchange_weak(&emit->requests, &request->next,
+					     request))
+		;
+	for (int i = 1; i <= SPINS; i++) {
+		if (atomic_load_explicit(&request->done, memory_order_acquire))
+			return;
+		if (i == SPINS)
+			pthread_mutex_lock(&emit->lock);
+		else if (i % SPINS_A_TRY ||
+			 pthread_mutex_trylock(&emit->lock)) {
+			relax();
+			continue;
+		}
+		/* Ours is among them, or has been. */
+		serve(emit, NULL);
+		pthread_mutex_unlock(&emit->lock);
+		return;
+	}
 }
 
 int tickmap_emit_code(struct tickmap_emit *emit,
 		      const struct tickmap_code *code)
 {
 	struct emit_code own;
+	struct emit_request request = { .code = &own };
 	int status;
 
 	if (!emit || !code)
@@ -123,13 +225,15 @@ int tickmap_emit_code(struct tickmap_emit *emit,
 	status = refuse(emit);
 	if (!status)
 		status = take_code(emit, code, &own);
-	if (!status)
-		status = enter(emit);
 	if (status)
 		return status;
-	status = publish_and_remember(emit, &own);
+	if (pthread_mutex_trylock(&emit->lock)) {
+		publish_through_others(emit, &request);
+		return request.status;
+	}
+	serve(emit, &request);
 	pthread_mutex_unlock(&emit->lock);
-	return status;
+	return request.status;
 }
 
 int tickmap_emit_move(struct tickmap_emit *emit, uint64_t old_addr,
@@ -147,12 +251,13 @@ int tickmap_emit_move(struct tickmap_emit *emit, uint64_t old_addr,
 		status =
 			tickmap_emit_live_move(emit, old_addr, new_addr, index);
 	if (!status && emit->dump.fd >= 0) {
-		struct emit_stamp stamp = stamp_now(emit);
+		struct emit_stamp stamp =
+			stamp_now(emit, tickmap_emit_os_tid(emit->pid));
 		struct emit_out out = tickmap_emit_empty_out(emit);
 
 		tickmap_emit_jitdump_move(&out, old_addr, new_addr, code_size,
 					  index, &stamp);
-		status = tickmap_emit_append(emit, &emit->dump, &out, NULL);
+		status = tickmap_emit_append_out(emit, &emit->dump, &out);
 	}
 	pthread_mutex_unlock(&emit->lock);
 	return status;
