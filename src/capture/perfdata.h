@@ -54,9 +54,10 @@ enum tickmap_note_kind {
 /*
  * Fixed part of the payload behind the 8-byte event header (all little
  * endian): magic u32, kind u32, pid u32, file_id u32, time_ns u64, value u64,
- * size u32, zero u32; then `size` bytes, then zeros up to a multiple of 8.
- * time_ns: for chunks of code maps the time (CLOCK_MONOTONIC) at which the
- * chunk's file was last seen *without* these bytes: nothing in them is older.
+ * size u32, zero u32; then `size` bytes, then zeros up to a multiple of 8 and
+ * to a record of at least 80 bytes, as newer perfs want of this type. time_ns:
+ * for chunks of code maps the time (CLOCK_MONOTONIC) at which the chunk's file
+ * was last seen *without* these bytes: nothing in them is older.
  */
 struct tickmap_note {
 	enum tickmap_note_kind kind;

@@ -192,8 +192,19 @@ static int append_note(struct tickmap_perfdata_writer *w,
 		       const struct tickmap_note *note, const uint8_t *bytes,
 		       size_t size)
 {
+	/*
+	 * struct perf_record_header_event_type was 80 bytes: newer perfs say
+	 * that a shorter record of this type is skipped.
+	 */
+	enum { EVENT_TYPE_BYTES = 80 };
 	uint8_t record[RECORD_MAX];
 	size_t padded = (size + 7) & ~(size_t)7;
+	const size_t least = EVENT_TYPE_BYTES -
+			     sizeof(struct perf_event_header) -
+			     PERFDATA_NOTE_FIXED;
+
+	if (padded < least)
+		padded = least;
 	struct perf_event_header header = {
 		.type = TICKMAP_RECORD_NOTE,
 		.size = (uint16_t)(sizeof(header) + PERFDATA_NOTE_FIXED +
