@@ -116,6 +116,15 @@ static void open_again(struct input *in, struct tickmap_emit **emit)
 		*emit = NULL;
 }
 
+/* Where perf is to read it, only addresses that a process may have: perf 6.1
+ * never ends over code in the last pages of the address space. */
+static uint64_t high_half(bool wanted)
+{
+	if (keep)
+		return UINT64_C(0x7f0000000000);
+	return wanted ? ~UINT64_C(0xffff) : 0;
+}
+
 static void publish(struct input *in, struct tickmap_emit *emit)
 {
 	static uint8_t bytes[70000];
@@ -125,8 +134,7 @@ static void publish(struct input *in, struct tickmap_emit *emit)
 	uint32_t bits = take(in, 0x10000);
 	size_t name = bits & 1 ? take(in, 3000) : take(in, 8);
 
-	code.addr =
-		(uint64_t)take(in, 0x1000) * 8 + (bits & 2 ? ~0xffffull : 0);
+	code.addr = (uint64_t)take(in, 0x1000) * 8 + high_half(bits & 2);
 	code.code_size = bits & 4 ? take(in, 0x10000) : take(in, 64);
 	code.bytes = bits & 8 ? bytes : NULL;
 	code.name = (const char *)in->at;

@@ -114,7 +114,7 @@ def test_a_read_only_home(python, run, tmp_path):
     assert sorted(p.name for p in home.glob("**/*")) == before
 
 
-@pytest.mark.parametrize("path", OLD, ids=lambda p: p.split("/")[-3])
+@pytest.mark.parametrize("path", OLD, ids=[p.split("/")[-3] for p in OLD])
 def test_an_interpreter_that_is_too_old_is_noted_once(run, path):
     for repeat in range(2):
         result = run(path, "import sys\nsys.stdout.write('ran')", env={"TICKMAP_NOTES": str(run.folder / "notes")})
@@ -124,7 +124,7 @@ def test_an_interpreter_that_is_too_old_is_noted_once(run, path):
     assert note.startswith("CPython %s: " % version) and note.endswith("native frames only")
 
 
-@pytest.mark.parametrize("path", OLD, ids=lambda p: p.split("/")[-3])
+@pytest.mark.parametrize("path", OLD, ids=[p.split("/")[-3] for p in OLD])
 def test_an_old_interpreters_sitecustomize_still_runs(run, path):
     site = run.folder / "site"
     site.mkdir()

@@ -576,7 +576,7 @@ OLD = [p for p in pathlib.Path(os.path.expanduser("~/.pyenv/versions")).glob(
 
 
 @pytest.mark.skipif(not OLD, reason="no Python before 3.9 is installed")
-@pytest.mark.parametrize("python", OLD, ids=lambda p: p.parts[-3])
+@pytest.mark.parametrize("python", OLD, ids=[p.parts[-3] for p in OLD])
 def test_an_old_python_gets_one_line_and_a_native_profile(python, tmp_path):
     script = tmp_path / "old.py"
     script.write_text("x = 0\nfor i in range(20000000): x += i\n")
