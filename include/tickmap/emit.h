@@ -270,6 +270,9 @@ struct tickmap_code {
  * Announce one function. Call it when its bytes are final and before they
  * first run. All its records reach the file in one append.
  *
+ * A function of no bytes is not written to a dump: nothing is ever sampled in
+ * it, and perf 6.1 may never end over its mapping.
+ *
  * Nothing that `code` points to is kept. Returns 0 or a negative status
  * (latched, except TICKMAP_EMIT_E_ARGUMENT, _E_TOO_LARGE and _E_NOMEM, which
  * concern this code only).

@@ -62,6 +62,10 @@ static size_t write_dump(struct tickmap_emit *emit, struct emit_code **codes,
 					    .pid = emit->pid,
 					    .tid = codes[i]->tid };
 
+		/* Nothing can be sampled in no bytes, and perf 6.1 may never
+		 * end over a mapping without any. */
+		if (!codes[i]->code.code_size && !codes[i]->tail_size)
+			continue;
 		if (statuses[i] || add_code(&group, codes[i], &stamp))
 			continue;
 		if (group.pieces)

@@ -54,7 +54,7 @@ static void *publish_many(void *arg)
 			 (unsigned int)i);
 		code.addr = addr_of(publisher->number, i);
 		code.bytes = bytes;
-		code.code_size = i % sizeof(bytes);
+		code.code_size = 1 + i % (sizeof(bytes) - 1);
 		code.unwind = i % 3 ? &unwind : NULL;
 		code.lines = &line;
 		code.line_count = i % 10 ? 0 : 1;
@@ -89,8 +89,8 @@ static void check_threads_dump(const char *path,
 		/* each thread's functions are there, once, in its order */
 		assert_true(code->addr == addr_of(publisher->number, n));
 		assert_int_equal(code->tid, publisher->tid);
-		assert_int_equal(code->size, n % 300);
-		assert_int_equal(!!code->unwinding, n % 3 && n % 300);
+		assert_int_equal(code->size, 1 + n % 299);
+		assert_int_equal(!!code->unwinding, n % 3 != 0);
 		assert_int_equal(!!code->lines, n % 10 == 0);
 		snprintf(end, sizeof(end), "%u", n);
 		assert_non_null(strstr(code->name, end));
@@ -156,7 +156,7 @@ static void publish_until_death(const char *dir, enum death death,
 
 		snprintf(name, sizeof(name), "function_%u", (unsigned int)i);
 		code.bytes = bytes;
-		code.code_size = i % sizeof(bytes);
+		code.code_size = 1 + i % (sizeof(bytes) - 1);
 		code.unwind = &unwind;
 		if (tickmap_emit_code(emit, &code))
 			_exit(1);
