@@ -67,7 +67,7 @@ def main():
                 dumps += sum(name.endswith(".dump") for name in files)
             for args in (["inject", "--jit", "-i", plain, "-o", out],
                          ["script", "--no-inline", "-i", out]):
-                done = subprocess.run([perf, *args], env=env, timeout=20,
+                done = subprocess.run([perf, *args], env=env, timeout=60,
                                       capture_output=True, text=True)
                 assert done.returncode == 0, \
                     (args, done.returncode, done.stderr[-2000:])
