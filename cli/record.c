@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,6 +100,7 @@ struct run {
 	struct tickmap_python_launch python;
 	struct tickmap_recorder *recorder;
 	sigset_t old_mask;
+	void (*old_sigchld)(int);
 	int signals; /* signalfd */
 	bool ended;  /* the command has, with this status */
 	int status;
@@ -292,12 +294,15 @@ static void on_stop_signal(struct run *run, const struct signalfd_siginfo *info)
 {
 	int number = (int)info->ssi_signo;
 
+	/* A terminal's Ctrl-C has reached the command as well, and it may have
+	 * its own mind about it: a prompt, a graceful end. */
+	if (run->child.pid && info->ssi_code == SI_KERNEL && number == SIGINT)
+		return;
 	if (run->stop_signal && run->child.pid && !run->ended)
 		kill(run->child.pid, SIGKILL); /* asked twice: now */
 	run->stop_signal = number;
 	run->stop_at_ns = tickmap_mono_ns() + GRACE_MS * UINT64_C(1000000);
-	/* A terminal's Ctrl-C has reached the command already. */
-	if (run->child.pid && !run->ended && info->ssi_code != SI_KERNEL)
+	if (run->child.pid && !run->ended)
 		kill(run->child.pid, number);
 }
 
@@ -360,6 +365,19 @@ static void end_command(struct run *run)
 				usleep(10 * 1000);
 		}
 	}
+}
+
+/* Recording is over, the command is not: it goes on as if alone. */
+static void wait_for_command(struct run *run)
+{
+	tickmap_recorder_stop(run->recorder);
+	while (!run->ended && !run->stop_signal) {
+		struct pollfd poll_fd = { run->signals, POLLIN, 0 };
+		poll(&poll_fd, 1, STEP_MS);
+		read_signals(run);
+	}
+	if (run->stop_signal)
+		end_command(run);
 }
 
 /* ---- At the end ---- */
@@ -440,9 +458,10 @@ static void say_silent(const struct run *run)
 			    (int)silent[i].pid, interpreter);
 		else
 			say(run,
-			    "process %d: %s was started without our "
-			    "environment (sudo, env -i, -I or -E?): its "
-			    "Python functions have no names",
+			    "process %d: %s runs without our extension: its "
+			    "environment was cleared (sudo, env -i, -I or -E), "
+			    "or it cannot reach our files; its Python "
+			    "functions have no names",
 			    (int)silent[i].pid, interpreter);
 	}
 }
@@ -515,11 +534,13 @@ static int finish(struct run *run, int failure, struct tickmap_error *err)
 	char program[400];
 	int status;
 
-	if (run->child.pid)
-		end_command(run);
-	describe(run->request, program, sizeof(program));
 	if (failure)
 		tickmap_cli_error(err, NULL);
+	if (run->child.pid && failure)
+		wait_for_command(run);
+	else if (run->child.pid)
+		end_command(run);
+	describe(run->request, program, sizeof(program));
 	status = tickmap_recorder_finish(
 		run->recorder, (const char *const *)run->argv0,
 		(size_t)run->argc0, program, &result, err);
@@ -566,7 +587,7 @@ static int start_command(struct run *run)
 		say(run, "%s", run->python.note);
 	if (run->python.argv)
 		argv = run->python.argv;
-	if (!tickmap_child_start(argv, &run->old_mask,
+	if (!tickmap_child_start(argv, &run->old_mask, run->old_sigchld,
 				 python ? &run->python : NULL,
 				 python ? &run->dir : NULL, &run->child, &err))
 		return 0;
@@ -635,6 +656,14 @@ static int open_signals(struct run *run)
 	sigaddset(&set, SIGHUP);
 	sigaddset(&set, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &set, &run->old_mask);
+	/*
+	 * An ignored SIGCHLD, inherited, would hide the command's end. A file
+	 * size limit is told by write. What a terminal sends to all of us is
+	 * the command's business.
+	 */
+	run->old_sigchld = signal(SIGCHLD, SIG_DFL);
+	signal(SIGXFSZ, SIG_IGN);
+	signal(SIGQUIT, SIG_IGN);
 	run->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (run->signals >= 0)
 		return 0;

@@ -44,13 +44,16 @@ int tickmap_refused(const struct tickmap_error *err, pid_t pid)
 {
 	char paranoid[32] = "unreadable";
 	const char *reason = strerror(err->os_errno);
+	/* An error with a source is about that file, not about sampling. */
 	bool by_permission =
-		err->status == TICKMAP_E_OS &&
+		err->status == TICKMAP_E_OS && !err->source[0] &&
 		(err->os_errno == EACCES || err->os_errno == EPERM ||
 		 err->os_errno == ENOSYS);
 
 	if (!by_permission) {
-		tickmap_cli_error(err, NULL);
+		tickmap_cli_error(err, err->source[0]
+					       ? "choose another with -o FILE"
+					       : NULL);
 		return TICKMAP_EXIT_ENVIRONMENT;
 	}
 	bool readable = tickmap_read_line(PARANOID, paranoid, sizeof(paranoid));

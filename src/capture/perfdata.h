@@ -38,14 +38,15 @@ enum tickmap_note_kind {
 	/*
 	 * Names of sampled native functions, so that the file alone names
 	 * them elsewhere: value is the number of entries, bytes are the DSO's
-	 * path and a NUL, then per entry u64 svma, u64 size and the raw
-	 * symbol name with its NUL. DSO "[kernel.kallsyms]": svma is the
-	 * address.
+	 * path and a NUL, time_ns its inode (0: none), then per entry u64 svma,
+	 * u64 size and the raw symbol name with its NUL. DSO
+	 * "[kernel.kallsyms]": svma is the address.
 	 */
 	TICKMAP_NOTE_SYMBOLS = 6,
 	/*
 	 * Where bytes of a sampled file lie, for the machine that lacks it:
-	 * bytes are the DSO's path and a NUL, then u64 file offset, u64 size,
+	 * bytes are the DSO's path and a NUL, time_ns its inode, then u64 file
+	 * offset, u64 size,
 	 * u64 svma.
 	 */
 	TICKMAP_NOTE_SEGMENT = 7,
@@ -167,7 +168,8 @@ tickmap_perfdata_attr_at(const struct tickmap_perfdata *data, size_t index);
 /* Text of a string feature (HOSTNAME, ...) or NULL; borrowed. */
 const char *tickmap_perfdata_feature_text(const struct tickmap_perfdata *data,
 					  unsigned feature);
-/* Build id of a path from BUILD_ID; returns its size, 0 if unknown. */
+/* Build id of a path from BUILD_ID; returns its size, 0 if it is unknown or if
+ * two builds stand under the path. */
 size_t tickmap_perfdata_build_id_of(const struct tickmap_perfdata *data,
 				    const char *path, uint8_t ret_id[20]);
 bool tickmap_perfdata_is_finished(const struct tickmap_perfdata *data);

@@ -119,8 +119,16 @@ static void add_build_id(struct tickmap_perfdata *d, const char *path,
 {
 	uint64_t *slot = tickmap_table_put(&d->build_id_of_path,
 					   tickmap_hash(path, strlen(path)));
-	if (!slot || *slot)
-		return; /* the first one counts */
+	if (!slot)
+		return;
+	if (*slot) {
+		/* Two builds at one path: which one was mapped where nobody
+		 * says. */
+		struct perfdata_build_id *old = &d->build_ids.items[*slot - 1];
+		if (memcmp(old->id, id, sizeof(old->id)) != 0)
+			old->size = 0;
+		return;
+	}
 	struct perfdata_build_id *entry = tickmap_vec_push(&d->build_ids);
 	if (!entry)
 		return;

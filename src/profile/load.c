@@ -85,8 +85,9 @@ static bool read_mmap(struct tickmap_loader *loader,
 	if (!m.build_id_size)
 		m.build_id_size = tickmap_perfdata_build_id_of(
 			loader->data, m.path, m.build_id);
-	map->dso = tickmap_symbolizer_dso(loader->symbolizer, m.path,
-					  m.build_id, m.build_id_size);
+	map->dso = tickmap_symbolizer_file(loader->symbolizer, m.path,
+					   loader->ours ? m.ino : 0, m.build_id,
+					   m.build_id_size);
 	return true;
 }
 
@@ -167,7 +168,11 @@ static void read_symbols(struct tickmap_loader *loader,
 {
 	struct tickmap_bytes b = tickmap_bytes_of(note->bytes, note->size);
 	const char *path = tickmap_cstr(&b, NULL);
+	char identity[4200];
 
+	if (path)
+		tickmap_symbolizer_identity(path, note->time_ns, identity,
+					    sizeof(identity));
 	b.swap = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	for (uint64_t i = 0; path && i < note->value; i++) {
 		uint64_t svma = tickmap_u64(&b);
@@ -175,7 +180,7 @@ static void read_symbols(struct tickmap_loader *loader,
 		const char *name = tickmap_cstr(&b, NULL);
 		if (!name)
 			return;
-		if (!tickmap_symbolizer_know(loader->symbolizer, path, svma,
+		if (!tickmap_symbolizer_know(loader->symbolizer, identity, svma,
 					     size, name))
 			loader->no_memory = true;
 	}
@@ -235,12 +240,18 @@ static void read_segment(struct tickmap_loader *loader,
 {
 	struct tickmap_bytes b = tickmap_bytes_of(note->bytes, note->size);
 	const char *path = tickmap_cstr(&b, NULL);
+
+	b.swap = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
 	uint64_t file_offset = tickmap_u64(&b);
 	uint64_t size = tickmap_u64(&b);
 	uint64_t svma = tickmap_u64(&b);
+	char identity[4200];
 
-	if (!b.failed &&
-	    !tickmap_symbolizer_know_segment(loader->symbolizer, path,
+	if (b.failed)
+		return;
+	tickmap_symbolizer_identity(path, note->time_ns, identity,
+				    sizeof(identity));
+	if (!tickmap_symbolizer_know_segment(loader->symbolizer, identity,
 					     file_offset, size, svma))
 		loader->no_memory = true;
 }

@@ -327,26 +327,6 @@ static void perf_map_path(pid_t pid, char *out, size_t size)
 		 (int)tickmap_process_inner_pid(pid));
 }
 
-void tickmap_follow_birth(struct tickmap_follower *follower,
-			  struct tickmap_process *process)
-{
-	char path[64], real[4200];
-	struct stat st;
-	int fd;
-
-	(void)follower;
-	if (process->map_checked)
-		return;
-	process->map_checked = true;
-	process->map_skip = 0;
-	perf_map_path(process->pid, path, sizeof(path));
-	fd = open_for(process->pid, path, &st, real, sizeof(real));
-	if (fd < 0)
-		return;
-	close(fd);
-	process->map_skip = (uint64_t)st.st_size;
-}
-
 /* Made before the process: by an earlier one with the same number. */
 static bool older_than(int fd, uint64_t started_ns)
 {
@@ -367,6 +347,28 @@ static bool older_than(int fd, uint64_t started_ns)
 	return t->tv_sec * INT64_C(1000000000) + t->tv_nsec < began;
 }
 
+void tickmap_follow_birth(struct tickmap_follower *follower,
+			  struct tickmap_process *process)
+{
+	char path[64], real[4200];
+	struct stat st;
+	int fd;
+
+	(void)follower;
+	if (process->map_checked)
+		return;
+	process->map_checked = true;
+	process->map_skip = 0;
+	perf_map_path(process->pid, path, sizeof(path));
+	fd = open_for(process->pid, path, &st, real, sizeof(real));
+	if (fd < 0)
+		return;
+	/* We may be late: what the process itself has made already is its. */
+	if (older_than(fd, process->started))
+		process->map_skip = (uint64_t)st.st_size;
+	close(fd);
+}
+
 void tickmap_follow_perf_map(struct tickmap_follower *follower,
 			     struct tickmap_process *process, uint64_t now_ns)
 {
@@ -375,7 +377,7 @@ void tickmap_follow_perf_map(struct tickmap_follower *follower,
 	int fd;
 
 	if (process->map_file ||
-	    (process->map_last_try &&
+	    (now_ns && process->map_last_try &&
 	     now_ns - process->map_last_try < MAP_RETRY_MS * UINT64_C(1000000)))
 		return;
 	process->map_last_try = now_ns;

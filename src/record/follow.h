@@ -36,7 +36,8 @@ int tickmap_follow_marker(struct tickmap_follower *follower,
 void tickmap_follow_birth(struct tickmap_follower *follower,
 			  struct tickmap_process *process);
 
-/* Looks for the perf map of a process that runs unnamed code. */
+/* Looks for the perf map of a process that runs unnamed code; not too often,
+ * unless now_ns is 0. */
 void tickmap_follow_perf_map(struct tickmap_follower *follower,
 			     struct tickmap_process *process, uint64_t now_ns);
 

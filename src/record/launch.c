@@ -22,7 +22,13 @@ int tickmap_code_map_dir_make(struct tickmap_code_map_dir *dir,
 	if (!tmp || tmp[0] != '/' || strlen(tmp) > room - 32)
 		tmp = "/tmp";
 	snprintf(dir->path, room, "%s/tickmap-XXXXXX", tmp);
-	if (!mkdtemp(dir->path)) {
+	char *made = mkdtemp(dir->path);
+	if (!made) { /* a TMPDIR that is not there, or not ours */
+		tmp = "/tmp";
+		snprintf(dir->path, room, "%s/tickmap-XXXXXX", tmp);
+		made = mkdtemp(dir->path);
+	}
+	if (!made) {
 		tickmap_fail_os(err, errno,
 				"cannot make a folder for code maps");
 		tickmap_error_source(err, tmp);
@@ -107,12 +113,12 @@ static void set_environment(const struct tickmap_python_launch *python,
 	setenv("TICKMAP_KEEP_EXISTING", "1", 1);
 }
 
-static void run_child(char **argv, const sigset_t *mask,
+static void run_child(char **argv, const sigset_t *mask, void (*sigchld)(int),
 		      const struct tickmap_python_launch *python,
 		      const struct tickmap_code_map_dir *dir, int go,
 		      int failed) __attribute__((noreturn));
 
-static void run_child(char **argv, const sigset_t *mask,
+static void run_child(char **argv, const sigset_t *mask, void (*sigchld)(int),
 		      const struct tickmap_python_launch *python,
 		      const struct tickmap_code_map_dir *dir, int go,
 		      int failed)
@@ -127,6 +133,9 @@ static void run_child(char **argv, const sigset_t *mask,
 	while (n < 0 && errno == EINTR);
 	if (n != 1)
 		_exit(127); /* the recorder gave up */
+	signal(SIGCHLD, sigchld == SIG_IGN ? SIG_IGN : SIG_DFL);
+	signal(SIGXFSZ, SIG_DFL);
+	signal(SIGQUIT, SIG_DFL);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	error = errno;
@@ -135,7 +144,7 @@ static void run_child(char **argv, const sigset_t *mask,
 	_exit(127);
 }
 
-int tickmap_child_start(char **argv, const sigset_t *mask,
+int tickmap_child_start(char **argv, const sigset_t *mask, void (*sigchld)(int),
 			const struct tickmap_python_launch *python,
 			const struct tickmap_code_map_dir *dir,
 			struct tickmap_child *ret_child,
@@ -155,7 +164,7 @@ int tickmap_child_start(char **argv, const sigset_t *mask,
 	if (pid == 0) {
 		close(go[1]);
 		close(failed[0]);
-		run_child(argv, mask, python, dir, go[0], failed[1]);
+		run_child(argv, mask, sigchld, python, dir, go[0], failed[1]);
 	}
 	int error = errno;
 	close(go[0]);

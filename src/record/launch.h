@@ -51,9 +51,10 @@ struct tickmap_child {
 	int failed; /* read end: errno of a failed exec */
 };
 
-/* `mask`: the signal mask that the command gets. `python` or `dir` may be
+/* `mask`, `sigchld`: the signal mask and the SIGCHLD disposition that the
+ * command gets, as ours were. `python` or `dir` may be
  * NULL: the environment is left alone. */
-int tickmap_child_start(char **argv, const sigset_t *mask,
+int tickmap_child_start(char **argv, const sigset_t *mask, void (*sigchld)(int),
 			const struct tickmap_python_launch *python,
 			const struct tickmap_code_map_dir *dir,
 			struct tickmap_child *ret_child,

@@ -70,6 +70,7 @@ void tickmap_names_want_kernel(struct tickmap_names *names, uint64_t avma,
 struct batch {
 	struct tickmap_perfdata_writer *writer;
 	const char *path;
+	uint64_t inode;
 	TICKMAP_VEC(uint8_t) bytes;
 	uint64_t entries;
 	struct tickmap_table written; /* function starts */
@@ -88,6 +89,7 @@ static int flush(struct batch *batch, struct tickmap_error *err)
 {
 	struct tickmap_note note = {
 		.kind = TICKMAP_NOTE_SYMBOLS,
+		.time_ns = batch->inode,
 		.value = batch->entries,
 		.bytes = batch->bytes.items,
 		.size = batch->bytes.count,
@@ -183,6 +185,7 @@ static int write_segment(const struct tickmap_module *module,
 	uint8_t bytes[4096 + sizeof(place)];
 	struct tickmap_note note = {
 		.kind = TICKMAP_NOTE_SEGMENT,
+		.time_ns = module->inode,
 		.bytes = bytes,
 		.size = path_size + sizeof(place),
 	};
@@ -230,7 +233,11 @@ static int write_file(struct tickmap_names *names, uint64_t *keys, size_t count,
 		      struct tickmap_perfdata_writer *writer,
 		      struct tickmap_error *err)
 {
-	struct batch batch = { .writer = writer, .path = module->path };
+	struct batch batch = {
+		.writer = writer,
+		.path = module->path,
+		.inode = module->inode,
+	};
 	struct asker asker;
 	int status = TICKMAP_OK;
 
@@ -239,9 +246,10 @@ static int write_file(struct tickmap_names *names, uint64_t *keys, size_t count,
 		asker_close(&asker);
 		return tickmap_fail(err, TICKMAP_E_NOMEM, 0, "out of memory");
 	}
-	uint32_t dso =
-		tickmap_symbolizer_dso(asker.symbolizer, module->path,
-				       module->build_id, module->build_id_size);
+	tickmap_symbolizer_kernel_is_ours(asker.symbolizer, true);
+	uint32_t dso = tickmap_symbolizer_file(asker.symbolizer, module->path,
+					       module->inode, module->build_id,
+					       module->build_id_size);
 	for (size_t i = 0; i < count && !status; i++) {
 		uint64_t offset = keys[i] & ((UINT64_C(1) << OFFSET_BITS) - 1);
 		struct tickmap_symbol s =

@@ -421,6 +421,9 @@ static int on_task(struct tickmap_recorder *r,
 	}
 	tickmap_process_exit(r->processes, &task);
 	process = tickmap_process_find(r->processes, (pid_t)task.pid);
+	/* A map that was in its writer's buffer until now. */
+	if (process && process->exited && process->anon_samples)
+		tickmap_follow_perf_map(r->follower, process, 0);
 	if (process && process->exited)
 		return tickmap_follow_end(r->follower, process->pid, r->err);
 	return TICKMAP_OK;
@@ -513,6 +516,12 @@ int tickmap_recorder_step(struct tickmap_recorder *recorder, int extra_fd,
 		return ready;
 	int status = handle_until(recorder, tickmap_mono_ns() - HOLD_NS, err);
 	return status ? status : ready;
+}
+
+void tickmap_recorder_stop(struct tickmap_recorder *recorder)
+{
+	tickmap_sampler_disable(recorder->sampler);
+	tickmap_sampler_release_rings(recorder->sampler);
 }
 
 int tickmap_recorder_finish(struct tickmap_recorder *recorder,

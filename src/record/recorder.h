@@ -39,6 +39,9 @@ int tickmap_recorder_open(const struct tickmap_recorder_options *options,
 int tickmap_recorder_step(struct tickmap_recorder *recorder, int extra_fd,
 			  int timeout_ms, struct tickmap_error *err);
 
+/* Ends sampling and gives the rings back; only _finish may follow. */
+void tickmap_recorder_stop(struct tickmap_recorder *recorder);
+
 /* Why a sampled Python process shows no Python names. */
 struct tickmap_recorder_silent {
 	pid_t pid;

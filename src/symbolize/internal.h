@@ -69,6 +69,8 @@ bool tickmap_package_of_file(const char *path, char *out, size_t size);
 
 struct dso {
 	tickmap_str path, name;
+	tickmap_str identity; /* path and inode */
+	uint64_t inode;	      /* 0: unknown */
 	uint8_t build_id[20];
 	size_t build_id_size;
 	bool opened;

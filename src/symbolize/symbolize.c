@@ -2,9 +2,11 @@
 #include "symbolize/internal.h"
 
 #include <elf.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define KERNEL "[kernel.kallsyms]"
 #define VDSO "[vdso]"
@@ -100,12 +102,31 @@ static tickmap_str short_name(struct tickmap_symbolizer *symbolizer,
 			      (size_t)(path + length - name));
 }
 
-/* Number 0 stands for what no memory was left for: a file without a path. */
+const char *tickmap_symbolizer_identity(const char *path, uint64_t inode,
+					char *out, size_t size)
+{
+	if (!inode)
+		snprintf(out, size, "%s", path);
+	else
+		snprintf(out, size, "%s\n%" PRIu64, path, inode);
+	return out;
+}
+
 uint32_t tickmap_symbolizer_dso(struct tickmap_symbolizer *symbolizer,
 				const char *path, const uint8_t *build_id,
 				size_t build_id_size)
 {
-	struct dso dso = { 0 };
+	return tickmap_symbolizer_file(symbolizer, path, 0, build_id,
+				       build_id_size);
+}
+
+/* Number 0 stands for what no memory was left for: a file without a path. */
+uint32_t tickmap_symbolizer_file(struct tickmap_symbolizer *symbolizer,
+				 const char *path, uint64_t inode,
+				 const uint8_t *build_id, size_t build_id_size)
+{
+	char identity[4200];
+	struct dso dso = { .inode = inode };
 
 	if (build_id_size > sizeof(dso.build_id))
 		build_id_size = sizeof(dso.build_id);
@@ -116,7 +137,8 @@ uint32_t tickmap_symbolizer_dso(struct tickmap_symbolizer *symbolizer,
 		*none = (struct dso) { .opened = true };
 		none->reason = TICKMAP_SYMBOL_FILE_MISSING;
 	}
-	tickmap_str key = key_of(symbolizer, path, build_id, build_id_size);
+	tickmap_symbolizer_identity(path, inode, identity, sizeof(identity));
+	tickmap_str key = key_of(symbolizer, identity, build_id, build_id_size);
 	uint64_t *number =
 		key ? tickmap_table_put(&symbolizer->dso_by_key, key) : NULL;
 	if (!number)
@@ -124,6 +146,7 @@ uint32_t tickmap_symbolizer_dso(struct tickmap_symbolizer *symbolizer,
 	if (*number)
 		return (uint32_t)*number;
 	dso.path = tickmap_intern_cstr(symbolizer->strings, path);
+	dso.identity = tickmap_intern_cstr(symbolizer->strings, identity);
 	dso.name = short_name(symbolizer, path);
 	dso.build_id_size = build_id_size;
 	if (build_id_size)
@@ -175,7 +198,22 @@ static bool same_build(const struct dso *dso)
 	return true;
 }
 
-static enum tickmap_symbol_reason open_file(struct dso *dso, const char *path)
+/* Where no build id tells builds apart, the inode has to; and on the machine
+ * itself it says more, since a recording's build ids are kept by path. */
+static bool same_file(const struct tickmap_symbolizer *symbolizer,
+		      const struct dso *dso, const char *path)
+{
+	struct stat st;
+
+	if (!dso->inode || *path != '/' ||
+	    (dso->build_id_size && !symbolizer->kernel.ours))
+		return true;
+	return stat(path, &st) == 0 && st.st_ino == dso->inode;
+}
+
+static enum tickmap_symbol_reason
+open_file(const struct tickmap_symbolizer *symbolizer, struct dso *dso,
+	  const char *path)
 {
 	const char *debug_path = path;
 	const void *image;
@@ -196,7 +234,7 @@ static enum tickmap_symbol_reason open_file(struct dso *dso, const char *path)
 		return rc == TICKMAP_E_OS || rc == TICKMAP_E_NOMEM
 			       ? TICKMAP_SYMBOL_FILE_MISSING
 			       : TICKMAP_SYMBOL_NOT_ELF;
-	if (!same_build(dso))
+	if (!same_build(dso) || !same_file(symbolizer, dso, path))
 		return TICKMAP_SYMBOL_OTHER_BUILD;
 	if (tickmap_symbols_load(dso->elf, debug_path, "", &dso->symbols,
 				 NULL) < 0)
@@ -209,7 +247,8 @@ static void open_dso(struct tickmap_symbolizer *symbolizer, struct dso *dso)
 	if (dso->opened)
 		return;
 	dso->opened = true;
-	dso->reason = open_file(dso, text_of(symbolizer, dso->path));
+	dso->reason =
+		open_file(symbolizer, dso, text_of(symbolizer, dso->path));
 	if (dso->reason != TICKMAP_SYMBOL_FOUND) {
 		tickmap_elf_close(dso->elf);
 		dso->elf = NULL;
@@ -365,17 +404,22 @@ tickmap_symbolize_file(struct tickmap_symbolizer *symbolizer, uint32_t dso,
 		symbol.reason = TICKMAP_SYMBOL_FILE_MISSING;
 		return symbol;
 	}
+	struct known_file *known = tickmap_known_file(symbolizer, d->identity);
+	if (d->inode && known) {
+		symbol.svma = tickmap_known_svma_of_offset(known, file_offset);
+		if (name_known(symbolizer, d->identity, &symbol))
+			return symbol;
+	}
 	open_dso(symbolizer, d);
 	symbol.reason = d->reason;
 	if (d->reason != TICKMAP_SYMBOL_FOUND)
-		symbol.svma = tickmap_known_svma_of_offset(
-			tickmap_known_file(symbolizer, d->path), file_offset);
+		symbol.svma = tickmap_known_svma_of_offset(known, file_offset);
 	else if (!tickmap_elf_svma_of_offset(d->elf, file_offset, &symbol.svma))
 		symbol.reason = TICKMAP_SYMBOL_NO_FUNCTION;
 	else if (name_by_file(symbolizer, d, &symbol))
 		return symbol;
 
-	if (!name_known(symbolizer, d->path, &symbol))
+	if (!name_known(symbolizer, d->identity, &symbol))
 		symbol.name = unnamed(symbolizer, d->name,
 				      symbol.size ? symbol.start : symbol.svma);
 	return symbol;

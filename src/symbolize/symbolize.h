@@ -48,6 +48,21 @@ struct tickmap_symbol {
 uint32_t tickmap_symbolizer_dso(struct tickmap_symbolizer *symbolizer,
 				const char *path, const uint8_t *build_id,
 				size_t build_id_size);
+/*
+ * The same where the inode of the mapped file is known: two files may follow
+ * each other at one path. Without a build id only a file with that inode is
+ * believed; names and segments that a recording carries for this very file
+ * (given under tickmap_symbolizer_identity's string) come before the disk.
+ */
+uint32_t tickmap_symbolizer_file(struct tickmap_symbolizer *symbolizer,
+				 const char *path, uint64_t inode,
+				 const uint8_t *build_id, size_t build_id_size);
+
+/* How tickmap_symbolizer_know and _know_segment name a file with an inode:
+ * the path itself for inode 0. Writes at most `size` bytes. */
+const char *tickmap_symbolizer_identity(const char *path, uint64_t inode,
+					char *out, size_t size);
+
 /* "/usr/lib/libz.so.1" -> what a person should read: "libz.so.1". */
 tickmap_str tickmap_symbolizer_dso_name(struct tickmap_symbolizer *symbolizer,
 					uint32_t dso);
