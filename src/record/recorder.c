@@ -258,9 +258,14 @@ static size_t walk_user(struct tickmap_recorder *r,
 	tickmap_cfi_done(&view.scratch);
 	if (view.saw_anon)
 		process->anon_samples++;
-	for (size_t i = 0; i < walked; i++)
+	for (size_t i = 0; i < walked; i++) {
+		/* Readers look one byte before a caller's address, for the
+		 * call. These did not call. */
+		if (i && tickmap_unwind_is_exact(r->unwinder, i))
+			r->chain[used + i]++;
 		tickmap_names_want(r->names, r->processes, process,
 				   r->chain[used + i], i > 0);
+	}
 	return used + walked;
 }
 

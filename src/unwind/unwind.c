@@ -15,9 +15,14 @@ struct cached {
 	struct tickmap_x86_64_frame frame;
 };
 
+enum { SIGNALS_MAX = 8 }; /* nested in one stack */
+
 struct tickmap_unwinder {
 	struct tickmap_unwind_stats stats;
 	struct cached cache[CACHE_SIZE];
+	/* Frames of the last walk that are a signal's trampoline. */
+	size_t signals[SIGNALS_MAX];
+	unsigned signal_count;
 };
 _Static_assert(sizeof(struct tickmap_unwinder) < 1 << 20,
 	       "one fits into a second level cache");
@@ -296,6 +301,23 @@ step(struct walk *walk, const struct tickmap_x86_64_frame *frame, uint64_t at)
 	return tickmap_x86_64_step(frame, &walk->stack, &walk->state);
 }
 
+static void note_signal(struct tickmap_unwinder *unwinder, size_t index)
+{
+	if (unwinder->signal_count < SIGNALS_MAX)
+		unwinder->signals[unwinder->signal_count++] = index;
+}
+
+bool tickmap_unwind_is_exact(const struct tickmap_unwinder *unwinder,
+			     size_t index)
+{
+	for (unsigned i = 0; i < unwinder->signal_count; i++) {
+		if (unwinder->signals[i] == index ||
+		    unwinder->signals[i] + 1 == index)
+			return true;
+	}
+	return false;
+}
+
 enum { WALK_AGAIN = TICKMAP_END_COUNT };
 
 /* `ret_end` may also be WALK_AGAIN, without the quick way. */
@@ -334,6 +356,8 @@ static size_t walk_frames(struct walk *walk, uint64_t *ips, size_t max,
 		if (!walk->guessed)
 			walk->guessed_at = n;
 		enum tickmap_step result = step(walk, frame, at);
+		if (walk->exact)
+			note_signal(walk->unwinder, n);
 		if (result == TICKMAP_STEP_OK && *pc == 0)
 			result = TICKMAP_STEP_COMPLETE;
 		if (result != TICKMAP_STEP_OK) {
@@ -366,6 +390,7 @@ size_t tickmap_unwind_walk(struct tickmap_unwinder *unwinder,
 	for (;;) {
 		walk.exact = true;
 		walk.guessed = false;
+		unwinder->signal_count = 0;
 		walk.state.known = TICKMAP_X86_64_ALL;
 		memcpy(walk.state.reg, input->regs, sizeof(walk.state.reg));
 		count = walk_frames(&walk, ips, max, &end);

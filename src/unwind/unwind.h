@@ -84,6 +84,14 @@ size_t tickmap_unwind_walk(struct tickmap_unwinder *unwinder,
 			   uint64_t *ips, size_t max,
 			   enum tickmap_unwind_end *ret_end);
 
+/*
+ * Of the last walk: is ips[index], index > 0, the very address at which that
+ * frame stopped? So it is for a signal's trampoline and for what the signal
+ * interrupted; all others are return addresses, behind the call.
+ */
+bool tickmap_unwind_is_exact(const struct tickmap_unwinder *unwinder,
+			     size_t index);
+
 struct tickmap_unwind_stats {
 	uint64_t frames, cache_hits, cache_misses, uncacheable;
 };
