@@ -20,6 +20,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -466,6 +467,21 @@ static void say_silent(const struct run *run)
 	}
 }
 
+/* A publisher that cannot write goes on without a word: the program comes
+ * first. We say it. */
+static void say_full_folder(const struct run *run)
+{
+	struct statvfs fs;
+
+	if (!run->dir.path[0] || statvfs(run->dir.path, &fs) || !fs.f_blocks ||
+	    fs.f_bavail)
+		return;
+	say(run,
+	    "%s is full: Python functions that were first called after that "
+	    "have no names; set TMPDIR to a folder with room",
+	    run->dir.path);
+}
+
 static void say_refused(void *context, const char *path)
 {
 	say(context,
@@ -550,6 +566,7 @@ static int finish(struct run *run, int failure, struct tickmap_error *err)
 	say_result(run, &result);
 	if (run->request->python && !say_notes(run) && !run->python.note[0])
 		say_silent(run);
+	say_full_folder(run);
 	leave_or_remove(run);
 	return exit_code(run, failure ? failure : status);
 }

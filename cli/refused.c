@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MAX_RATE "/proc/sys/kernel/perf_event_max_sample_rate"
 #define PARANOID "/proc/sys/kernel/perf_event_paranoid"
 
 /* 2: a seccomp filter watches our system calls. */
@@ -44,6 +45,15 @@ int tickmap_refused(const struct tickmap_error *err, pid_t pid)
 {
 	char paranoid[32] = "unreadable";
 	const char *reason = strerror(err->os_errno);
+	if (err->status == TICKMAP_E_LIMIT &&
+	    tickmap_read_line(MAX_RATE, paranoid, sizeof(paranoid))) {
+		tickmap_cli_say("the kernel samples at most %s times a second "
+				"(kernel.perf_event_max_sample_rate); type: "
+				"tickmap record -F %s ...   (or raise it with "
+				"sudo sysctl)",
+				paranoid, paranoid);
+		return TICKMAP_EXIT_ENVIRONMENT;
+	}
 	/* An error with a source is about that file, not about sampling. */
 	bool by_permission =
 		err->status == TICKMAP_E_OS && !err->source[0] &&

@@ -120,7 +120,8 @@ static int open_file(struct tickmap_perfdata *d, struct tickmap_error *err)
 {
 	struct stat st;
 
-	d->fd = open(d->path, O_RDONLY | O_CLOEXEC);
+	/* A FIFO is refused below, not waited for. */
+	d->fd = open(d->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (d->fd < 0)
 		return tickmap_fail_os(err, errno, "cannot open");
 	if (fstat(d->fd, &st))
