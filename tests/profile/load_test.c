@@ -574,7 +574,12 @@ static void names_that_a_recording_carries_are_used(void **state)
 	memcpy(bytes + at, &svma, 8);
 	memcpy(bytes + at + 8, &size, 8);
 	memcpy(bytes + at + 16, "_Z3foov", 8);
-	record_note(&r, TICKMAP_NOTE_SYMBOLS, 0, 0, 0, 1, bytes, at + 24);
+	record_note(&r, TICKMAP_NOTE_SYMBOLS, 0, 0, RECORDING_INODE, 1, bytes,
+		    at + 24);
+	/* Another file that was at the same path: not this one's names. */
+	memcpy(bytes + at + 16, "_Z3barv", 8);
+	record_note(&r, TICKMAP_NOTE_SYMBOLS, 0, 0, RECORDING_INODE + 1, 1,
+		    bytes, at + 24);
 	record_map(&r, 0, PID, JIT, 0x1000, "/no/such/lib.so");
 	record_sample(&r, START, PID, JIT + 0x110);
 	record_sample(&r, START + MS, PID, JIT + 0x200);

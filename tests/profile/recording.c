@@ -163,7 +163,7 @@ void record_map(struct recording *r, uint64_t time_ns, uint32_t pid,
 	put64(&record, 0);
 	put32(&record, 8);
 	put32(&record, 1);
-	put64(&record, 12345);
+	put64(&record, RECORDING_INODE);
 	put64(&record, 0);
 	put32(&record, 5); /* PROT_READ | PROT_EXEC */
 	put32(&record, 2); /* MAP_PRIVATE */

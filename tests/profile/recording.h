@@ -28,6 +28,9 @@ recording_load(struct recording *r,
 /* Removes the folder. */
 void recording_remove(struct recording *r);
 
+/* The inode of every file that record_map maps. */
+enum { RECORDING_INODE = 12345 };
+
 void record_map(struct recording *r, uint64_t time_ns, uint32_t pid,
 		uint64_t avma, uint64_t size, const char *path);
 void record_comm(struct recording *r, uint64_t time_ns, uint32_t pid,
