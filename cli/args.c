@@ -19,12 +19,20 @@
 #define HELP_VALUE 0x10000
 #define ID_BASE 0x20000
 
-/* Words of `text` from `column` on, wrapped and indented to `indent`. */
+/* Words of `text` from `column` on, wrapped and indented to `indent`. A line
+ * that begins with a blank is part of a table and stays as it is. */
 static void print_wrapped(FILE *out, const char *text, int column, int indent)
 {
 	bool first = true;
 
 	while (*text) {
+		if (first && *text == ' ') {
+			int length = (int)strcspn(text, "\n");
+
+			fprintf(out, "%.*s", length, text);
+			text += length;
+			continue;
+		}
 		if (*text == '\n') {
 			fprintf(out, "\n%*s", indent, "");
 			column = indent;

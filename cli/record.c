@@ -72,10 +72,10 @@ static const struct tickmap_command command = {
 	.operands = "[--] CMD [ARG]...",
 	.summary = "Run a command and sample where its CPU time goes.",
 	.notes = "The recording is a perf.data file that also carries the code "
-		 "maps it saw, so\nthat the file alone is enough on another "
+		 "maps it saw, so that the file alone is enough on another "
 		 "machine.\n\nThe exit code is the command's; 127 or 126 if it "
-		 "cannot be run, 4 if the kernel\nrefuses to sample, 2 for "
-		 "wrong usage.\n",
+		 "cannot be run, 4 if the kernel refuses to sample, 2 for "
+		 "wrong usage.",
 	.options = options,
 	.option_count = sizeof(options) / sizeof(*options),
 	.operands_end_options = true,
@@ -511,9 +511,8 @@ static void leave_or_remove(struct run *run)
 	else if (written)
 		say(run, "kept %d perf map%s in /tmp and the dumps in %s",
 		    written, written == 1 ? "" : "s", run->dir.path);
-	unlink(run->dir.notes);
 	if (written)
-		run->dir.path[0] = '\0'; /* stays */
+		tickmap_code_map_dir_leave(&run->dir);
 }
 
 static int exit_code(const struct run *run, int failure)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,54 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-int tickmap_code_map_dir_make(struct tickmap_code_map_dir *dir,
-			      struct tickmap_error *err)
-{
-	const char *tmp = getenv("TMPDIR");
-	size_t room = sizeof(dir->path);
-
-	/* It ends up in the path of a mapping: keep it absolute and short. */
-	if (!tmp || tmp[0] != '/' || strlen(tmp) > room - 32)
-		tmp = "/tmp";
-	snprintf(dir->path, room, "%s/tickmap-XXXXXX", tmp);
-	char *made = mkdtemp(dir->path);
-	if (!made) { /* a TMPDIR that is not there, or not ours */
-		tmp = "/tmp";
-		snprintf(dir->path, room, "%s/tickmap-XXXXXX", tmp);
-		made = mkdtemp(dir->path);
-	}
-	if (!made) {
-		tickmap_fail_os(err, errno,
-				"cannot make a folder for code maps");
-		tickmap_error_source(err, tmp);
-		dir->path[0] = '\0';
-		return TICKMAP_E_OS;
-	}
-	/* A root's command may change its user: then as safe as /tmp, since
-	 * files are made exclusively and under a name nobody can foresee. */
-	if (geteuid() == 0)
-		chmod(dir->path, 01777);
-	snprintf(dir->notes, sizeof(dir->notes), "%s/notes", dir->path);
-	return TICKMAP_OK;
-}
-
-static int remove_one(const char *path, const struct stat *st, int type,
-		      struct FTW *walk)
-{
-	(void)st;
-	(void)type;
-	(void)walk;
-	remove(path);
-	return 0;
-}
-
-void tickmap_code_map_dir_remove(struct tickmap_code_map_dir *dir)
-{
-	if (dir->path[0])
-		nftw(dir->path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	dir->path[0] = '\0';
-}
 
 int tickmap_command_find(const char *name, char *out, size_t size)
 {

@@ -8,23 +8,12 @@
 #define TICKMAP_RECORD_LAUNCH_H
 
 #include "base/error.h"
+#include "record/codemapdir.h"
 
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
-
-/* Where a program's code maps go while it is recorded. */
-struct tickmap_code_map_dir {
-	char path[256];	 /* "" : none */
-	char notes[300]; /* file that the loader in the child writes to */
-};
-
-/* A private folder below $TMPDIR or /tmp. */
-int tickmap_code_map_dir_make(struct tickmap_code_map_dir *dir,
-			      struct tickmap_error *err);
-/* Removes it with everything in it. */
-void tickmap_code_map_dir_remove(struct tickmap_code_map_dir *dir);
 
 struct tickmap_python_launch {
 	char home[4096]; /* the folder with boot/ and the extensions */
