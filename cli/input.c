@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "input.h"
 
+#include "capture/perfdata.h"
 #include "cli.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SECOND UINT64_C(1000000000)
@@ -198,9 +200,34 @@ static int load_once(const struct tickmap_input *input,
 	if (!err.source[0])
 		tickmap_error_source(&err, input->file);
 	return tickmap_cli_error(&err,
-				 access(input->file, F_OK) != 0
+				 strcmp(input->file, "-") != 0 &&
+						 access(input->file, F_OK) != 0
 					 ? "record first: tickmap record -- CMD"
 					 : NULL);
+}
+
+/* What comes through a pipe comes once, and may have to be read twice. */
+static int keep_stdin(void)
+{
+	struct tickmap_error err = { 0 };
+	struct stat st;
+	int kept;
+
+	if (isatty(STDIN_FILENO)) {
+		tickmap_cli_say("-: standard input is a terminal; write perf "
+				"record -o - -- CMD | tickmap report -");
+		return TICKMAP_EXIT_USAGE;
+	}
+	if (!fstat(STDIN_FILENO, &st) && S_ISREG(st.st_mode))
+		return TICKMAP_EXIT_DONE;
+	int status = tickmap_perfdata_spool(STDIN_FILENO, &kept, &err);
+	if (status < 0) {
+		tickmap_error_source(&err, "-");
+		return tickmap_cli_error(&err, NULL);
+	}
+	dup2(kept, STDIN_FILENO);
+	close(kept);
+	return TICKMAP_EXIT_DONE;
 }
 
 int tickmap_input_load(const struct tickmap_input *input,
@@ -217,6 +244,12 @@ int tickmap_input_load(const struct tickmap_input *input,
 	struct tickmap_profile none = { 0 };
 	struct tickmap_profile *whole = NULL;
 
+	if (!strcmp(input->file, "-")) {
+		int code = keep_stdin();
+
+		if (code != TICKMAP_EXIT_DONE)
+			return code;
+	}
 	/* Where the recording starts is known once it has been read. */
 	if (is_relative(&input->from) || is_relative(&input->to)) {
 		int code = load_once(input, &options, &whole);

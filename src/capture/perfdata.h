@@ -155,11 +155,37 @@ struct tickmap_perfdata_attr {
 	bool counts_time;
 };
 
-/* Any perf.data file with a file header, finished or not, compressed or not,
- * either byte order. */
+/*
+ * Any recording: a file with a header or as perf writes it to a pipe, a
+ * directory (perf record --threads), finished or not, compressed or not, either
+ * byte order. "-" is standard input. What is no regular file is first copied to
+ * an unnamed file in $TMPDIR (or /tmp).
+ */
 int tickmap_perfdata_open(const char *path, struct tickmap_perfdata **ret_data,
 			  struct tickmap_error *err);
 void tickmap_perfdata_close(struct tickmap_perfdata *data);
+
+/* A regular file with all that comes out of `fd` from here on, at its start;
+ * gone with the last descriptor. */
+int tickmap_perfdata_spool(int fd, int *ret_fd, struct tickmap_error *err);
+
+/* The first record is the next one again. */
+void tickmap_perfdata_rewind(struct tickmap_perfdata *data);
+
+/* CLOCK_DATA: what two clocks said at one moment. */
+struct tickmap_perfdata_clock {
+	int32_t clockid;
+	uint64_t wall_ns; /* CLOCK_REALTIME */
+	uint64_t clock_ns;
+};
+bool tickmap_perfdata_clock(const struct tickmap_perfdata *data,
+			    struct tickmap_perfdata_clock *ret_clock);
+
+/* A TIME_CONV record: ticks of the CPU's counter -> ns of perf's clock. */
+struct tickmap_time_conv {
+	uint64_t shift, mult, zero;
+	uint64_t cycles, mask; /* 0: the counter is not a short one */
+};
 
 size_t tickmap_perfdata_attr_count(const struct tickmap_perfdata *data);
 const struct tickmap_perfdata_attr *
@@ -174,10 +200,14 @@ size_t tickmap_perfdata_build_id_of(const struct tickmap_perfdata *data,
 				    const char *path, uint8_t ret_id[20]);
 bool tickmap_perfdata_is_finished(const struct tickmap_perfdata *data);
 
+/* Bytes that no record could be made of, so far. */
+uint64_t tickmap_perfdata_skipped(const struct tickmap_perfdata *data);
+
 /* One record, in file order. Borrowed until the next call. */
 struct tickmap_perfdata_record {
 	uint32_t type;
 	uint16_t misc;
+	const char *file;     /* that it lies in */
 	uint64_t offset;      /* in the file (of the compressed record it was
 				 in) */
 	const uint8_t *bytes; /* whole record */
@@ -188,12 +218,18 @@ struct tickmap_perfdata_record {
 };
 
 /*
- * 1: *ret_record is the next one; 0: the end; negative: the rest cannot be
- * read. An unfinished file ends quietly behind its last whole record.
+ * 1: *ret_record is the next one; 0: the end; negative: the end, but something
+ * could not be read, and *err is the first of it. After damage reading goes on
+ * at the next bytes that look like records. An unfinished file ends quietly
+ * behind its last whole record.
  */
 int tickmap_perfdata_next(struct tickmap_perfdata *data,
 			  struct tickmap_perfdata_record *ret_record,
 			  struct tickmap_error *err);
+
+/* Of a TIME_CONV record; false: it is none, or it says nothing. */
+bool tickmap_time_conv_decode(const struct tickmap_perfdata_record *record,
+			      struct tickmap_time_conv *ret_conv);
 
 /* Decodes a TICKMAP_RECORD_NOTE; TICKMAP_E_NOT_FOUND if it is not ours. */
 int tickmap_note_decode(const struct tickmap_perfdata_record *record,

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
 	ATTR_MIN = 64, /* PERF_ATTR_SIZE_VER0 */
@@ -94,11 +95,50 @@ static bool counts_time(const struct tickmap_perfdata_attr *attr)
 
 	if (attr->type == PERF_TYPE_HARDWARE)
 		return config == PERF_COUNT_HW_CPU_CYCLES ||
-		       config == PERF_COUNT_HW_REF_CPU_CYCLES;
+		       config == PERF_COUNT_HW_REF_CPU_CYCLES ||
+		       config == PERF_COUNT_HW_BUS_CYCLES;
 	if (attr->type == PERF_TYPE_SOFTWARE)
 		return attr->config == PERF_COUNT_SW_CPU_CLOCK ||
 		       attr->config == PERF_COUNT_SW_TASK_CLOCK;
 	return false;
+}
+
+/*
+ * "cycles", "cycles:P", "cpu_core/cycles/", "armv8_pmuv3_0/cpu_cycles/u",
+ * "cpu_atom/CPU_CLK_UNHALTED.CORE/": in whichever words the maker of the CPU
+ * counts its cycles.
+ */
+static bool names_cycles(const char *name)
+{
+	static const char *const words[] = {
+		"cycles",
+		"cpu-cycles",
+		"cpu_cycles",
+		"ref-cycles",
+		"bus-cycles",
+		"cpu_clk_unhalted",
+		"ls_not_halted_cyc",
+		"pm_cyc",
+		"pm_run_cyc",
+	};
+	const char *slash = strchr(name, '/');
+	const char *word = slash ? slash + 1 : name;
+	size_t length = strcspn(word, ":/,.");
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strlen(words[i]) == length &&
+		    !strncasecmp(word, words[i], length))
+			return true;
+	return false;
+}
+
+void tickmap_perfdata_name_attr(struct tickmap_perfdata_attr *attr,
+				const char *name)
+{
+	snprintf(attr->name, sizeof(attr->name), "%s", name);
+	if (attr->type != PERF_TYPE_SOFTWARE &&
+	    attr->type != PERF_TYPE_TRACEPOINT && names_cycles(name))
+		attr->counts_time = true;
 }
 
 /* Fields that the file's attr is too short for are zero. */
@@ -127,18 +167,33 @@ static void decode_attr(struct tickmap_bytes *b,
 	make_name(attr);
 }
 
+static int add_id(struct tickmap_perfdata *d, uint64_t id, size_t attr,
+		  struct tickmap_error *err)
+{
+	uint64_t *slot = tickmap_table_put(&d->attr_of_id, id);
+
+	if (!slot)
+		return tickmap_fail(err, TICKMAP_E_NOMEM, 0, "out of memory");
+	*slot = attr + 1;
+	return TICKMAP_OK;
+}
+
+/* What cannot be had of them is noted: most records are the first event's. */
 static int read_ids(struct tickmap_perfdata *d, struct perfdata_section ids,
-		    size_t attr, size_t *total, struct tickmap_error *err)
+		    size_t attr, struct tickmap_error *err)
 {
 	uint64_t at = ids.offset, left = ids.size / 8;
+	uint64_t file_size = d->stream->file_size;
 
-	if (ids.offset > d->file_size || ids.size > d->file_size - ids.offset)
-		return tickmap_fail(err, TICKMAP_E_FORMAT, ids.offset,
-				    "event ids lie outside the file");
-	if (left > IDS_MAX - *total)
+	if (ids.offset > file_size || ids.size > file_size - ids.offset) {
+		tickmap_perfdata_note(d, TICKMAP_E_FORMAT, ids.offset,
+				      "event ids lie outside the file");
+		return TICKMAP_OK;
+	}
+	if (left > IDS_MAX - d->id_count)
 		return tickmap_fail(err, TICKMAP_E_LIMIT, ids.offset,
 				    "more event ids than we read");
-	*total += left;
+	d->id_count += left;
 	while (left) {
 		const uint8_t *bytes;
 		size_t size, want = left < 4096 ? (size_t)left : 4096;
@@ -148,14 +203,10 @@ static int read_ids(struct tickmap_perfdata *d, struct perfdata_section ids,
 			return status;
 		struct tickmap_bytes b = tickmap_bytes_of(bytes, size);
 		b.swap = d->swap;
-		for (size_t i = 0; i < want; i++) {
-			uint64_t *slot = tickmap_table_put(&d->attr_of_id,
-							   tickmap_u64(&b));
-			if (!slot)
-				return tickmap_fail(err, TICKMAP_E_NOMEM, 0,
-						    "out of memory");
-			*slot = attr + 1;
-		}
+		for (size_t i = 0; i < want && !status; i++)
+			status = add_id(d, tickmap_u64(&b), attr, err);
+		if (status)
+			return status;
 		if (b.failed)
 			return tickmap_fail(err, TICKMAP_E_TRUNCATED, at,
 					    "file ends inside its event ids");
@@ -165,8 +216,31 @@ static int read_ids(struct tickmap_perfdata *d, struct perfdata_section ids,
 	return TICKMAP_OK;
 }
 
+int tickmap_perfdata_add_attr(struct tickmap_perfdata *d,
+			      struct tickmap_bytes *b, size_t size,
+			      struct tickmap_error *err)
+{
+	if (d->attrs.count >= ATTRS_MAX)
+		return tickmap_fail(err, TICKMAP_E_LIMIT, d->at,
+				    "more events than we read");
+	struct tickmap_perfdata_attr *attr = tickmap_vec_push(&d->attrs);
+	if (!attr)
+		return tickmap_fail(err, TICKMAP_E_NOMEM, 0, "out of memory");
+	struct tickmap_bytes fields = tickmap_sub(b, size);
+	int status = TICKMAP_OK;
+
+	decode_attr(&fields, attr);
+	while (!status && tickmap_bytes_left(b) >= 8) {
+		if (++d->id_count > IDS_MAX)
+			return tickmap_fail(err, TICKMAP_E_LIMIT, d->at,
+					    "more event ids than we read");
+		status = add_id(d, tickmap_u64(b), d->attrs.count - 1, err);
+	}
+	return status;
+}
+
 /* All events of a file agree on where the id is, or nobody could read it. */
-static void find_id_places(struct tickmap_perfdata *d)
+void tickmap_perfdata_attrs_end(struct tickmap_perfdata *d)
 {
 	uint64_t type = d->attrs.items[0].layout.sample_type;
 	uint64_t before = type & (PERF_SAMPLE_IP | PERF_SAMPLE_TID |
@@ -232,7 +306,6 @@ int tickmap_perfdata_read_attrs(struct tickmap_perfdata *d,
 				struct tickmap_error *err)
 {
 	int status = check_section(d, err);
-	size_t total_ids = 0;
 
 	if (status)
 		return status;
@@ -243,10 +316,10 @@ int tickmap_perfdata_read_attrs(struct tickmap_perfdata *d,
 			d, d->attrs_section.offset + i * d->attr_entry_size,
 			&ids, err);
 		if (!status && count > 1)
-			status = read_ids(d, ids, (size_t)i, &total_ids, err);
+			status = read_ids(d, ids, (size_t)i, err);
 		if (status)
 			return status;
 	}
-	find_id_places(d);
+	tickmap_perfdata_attrs_end(d);
 	return TICKMAP_OK;
 }

@@ -13,16 +13,18 @@ enum { FEATURE_SIZE_MAX = 64 << 20 };
 static uint8_t *read_section(struct tickmap_perfdata *d,
 			     struct perfdata_section section)
 {
-	if (section.offset > d->file_size ||
-	    section.size > d->file_size - section.offset ||
+	uint64_t file_size = d->stream->file_size;
+
+	if (section.offset > file_size ||
+	    section.size > file_size - section.offset ||
 	    section.size > FEATURE_SIZE_MAX || !section.size)
 		return NULL;
 	uint8_t *bytes = malloc((size_t)section.size);
 	size_t done = 0;
 	while (bytes && done < section.size) {
-		ssize_t n =
-			pread(d->fd, bytes + done, (size_t)section.size - done,
-			      (off_t)(section.offset + done));
+		ssize_t n = pread(d->stream->fd, bytes + done,
+				  (size_t)section.size - done,
+				  (off_t)(section.offset + done));
 		if (n <= 0) {
 			free(bytes);
 			return NULL;
@@ -74,22 +76,6 @@ static void read_command(struct tickmap_perfdata *d, struct tickmap_bytes *b)
 	d->texts[PERFDATA_FEATURE_CMDLINE] = line;
 }
 
-/* "cycles", "cycles:P", "cpu_core/cycles/", "armv8_pmuv3_0/cpu_cycles/u" */
-static bool names_cycles(const char *name)
-{
-	static const char *const words[] = { "cycles", "cpu-cycles",
-					     "cpu_cycles", "ref-cycles" };
-	const char *slash = strchr(name, '/');
-	const char *word = slash ? slash + 1 : name;
-	size_t length = strcspn(word, ":/,");
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
-		if (strlen(words[i]) == length &&
-		    !strncmp(word, words[i], length))
-			return true;
-	return false;
-}
-
 /* nr, attr size, then per event: attr, number of ids, name, ids. */
 static void read_event_names(struct tickmap_perfdata *d,
 			     struct tickmap_bytes *b)
@@ -104,10 +90,7 @@ static void read_event_names(struct tickmap_perfdata *d,
 		const char *name = take_string(b);
 		if (!name)
 			return;
-		snprintf(attr->name, sizeof(attr->name), "%s", name);
-		if (attr->type != PERF_TYPE_SOFTWARE &&
-		    attr->type != PERF_TYPE_TRACEPOINT && names_cycles(name))
-			attr->counts_time = true;
+		tickmap_perfdata_name_attr(attr, name);
 		if (ids > tickmap_bytes_left(b) / 8)
 			return;
 		tickmap_take(b, (size_t)ids * 8);
@@ -138,6 +121,23 @@ static void add_build_id(struct tickmap_perfdata *d, const char *path,
 	*slot = d->build_ids.count;
 }
 
+void tickmap_perfdata_read_build_id(struct tickmap_perfdata *d, uint16_t misc,
+				    struct tickmap_bytes *body)
+{
+	tickmap_u32(body); /* pid */
+	const uint8_t *id = tickmap_take(body, 20);
+	size_t id_size = tickmap_u8(body);
+	tickmap_take(body, 3);
+	const char *path = tickmap_cstr(body, NULL);
+
+	if (body->failed)
+		return;
+	if (!(misc & PERFDATA_MISC_BUILD_ID_SIZE) || id_size > 20)
+		id_size = 20;
+	if (id_size)
+		add_build_id(d, path, id, id_size);
+}
+
 static void read_build_ids(struct tickmap_perfdata *d, struct tickmap_bytes *b)
 {
 	while (tickmap_bytes_left(b) >= 8) {
@@ -147,22 +147,27 @@ static void read_build_ids(struct tickmap_perfdata *d, struct tickmap_bytes *b)
 		if (size < 8)
 			return;
 		struct tickmap_bytes body = tickmap_sub(b, size - 8u);
-		tickmap_u32(&body); /* pid */
-		const uint8_t *id = tickmap_take(&body, 20);
-		size_t id_size = tickmap_u8(&body);
-		tickmap_take(&body, 3);
-		const char *path = tickmap_cstr(&body, NULL);
-		if (body.failed)
-			continue;
-		if (!(misc & PERFDATA_MISC_BUILD_ID_SIZE) || id_size > 20)
-			id_size = 20;
-		if (id_size)
-			add_build_id(d, path, id, id_size);
+		tickmap_perfdata_read_build_id(d, misc, &body);
 	}
 }
 
-static void read_feature(struct tickmap_perfdata *d, unsigned bit,
-			 struct tickmap_bytes *b)
+/* version, clock id, its two readings */
+static void read_clock(struct tickmap_perfdata *d, struct tickmap_bytes *b)
+{
+	struct tickmap_perfdata_clock clock;
+
+	tickmap_u32(b);
+	clock.clockid = (int32_t)tickmap_u32(b);
+	clock.wall_ns = tickmap_u64(b);
+	clock.clock_ns = tickmap_u64(b);
+	if (b->failed)
+		return;
+	d->clock = clock;
+	d->has_clock = true;
+}
+
+void tickmap_perfdata_read_feature(struct tickmap_perfdata *d, unsigned bit,
+				   struct tickmap_bytes *b)
 {
 	switch (bit) {
 	case PERFDATA_FEATURE_HOSTNAME:
@@ -182,6 +187,9 @@ static void read_feature(struct tickmap_perfdata *d, unsigned bit,
 	case PERFDATA_FEATURE_BUILD_ID:
 		read_build_ids(d, b);
 		break;
+	case PERFDATA_FEATURE_CLOCK_DATA:
+		read_clock(d, b);
+		break;
 	default:
 		break;
 	}
@@ -189,16 +197,19 @@ static void read_feature(struct tickmap_perfdata *d, unsigned bit,
 
 static bool is_wanted(unsigned bit)
 {
-	return bit < PERFDATA_TEXT_FEATURES && bit != PERFDATA_FEATURE_NRCPUS;
+	return (bit < PERFDATA_TEXT_FEATURES &&
+		bit != PERFDATA_FEATURE_NRCPUS) ||
+	       bit == PERFDATA_FEATURE_CLOCK_DATA;
 }
 
 void tickmap_perfdata_read_features(struct tickmap_perfdata *d)
 {
-	uint64_t at = d->data.offset + d->data.size;
+	const struct perfdata_stream *s = d->stream;
+	uint64_t at = s->data.offset + s->data.size;
 
-	if (!d->finished || d->cut_short)
+	if (s->open_ended || s->cut_short)
 		return;
-	for (unsigned bit = 0; bit < PERFDATA_TEXT_FEATURES; bit++) {
+	for (unsigned bit = 0; bit <= PERFDATA_FEATURE_CLOCK_DATA; bit++) {
 		if (!(d->feature_bits[bit / 64] >> bit % 64 & 1))
 			continue;
 		struct perfdata_section place = { at, PERFDATA_SECTION_SIZE };
@@ -218,7 +229,7 @@ void tickmap_perfdata_read_features(struct tickmap_perfdata *d)
 			continue;
 		b = tickmap_bytes_of(bytes, (size_t)section.size);
 		b.swap = d->swap;
-		read_feature(d, bit, &b);
+		tickmap_perfdata_read_feature(d, bit, &b);
 		free(bytes);
 	}
 }

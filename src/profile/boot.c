@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <time.h>
+#include <unistd.h>
 
 static int64_t now_ns(clockid_t clock)
 {
@@ -40,6 +41,7 @@ bool tickmap_boot_is_ours(const struct tickmap_loader *loader)
 	return !loader->ours && !uname(&machine) &&
 	       is_feature(loader, HOSTNAME, machine.nodename) &&
 	       is_feature(loader, OSRELEASE, machine.release) &&
-	       !stat(loader->path, &st) &&
+	       !(strcmp(loader->path, "-") ? stat(loader->path, &st)
+					   : fstat(STDIN_FILENO, &st)) &&
 	       (int64_t)st.st_mtim.tv_sec * 1000000000 > boot_ns;
 }
