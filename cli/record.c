@@ -400,10 +400,11 @@ static void say_result(const struct run *run,
 
 	say_size(size, sizeof(size), result->bytes);
 	say(run,
-	    "%" PRIu64 " samples (%" PRIu64 " lost, %" PRIu64
-	    " truncated) of %s, %" PRIu64 " functions published, %s in %s",
-	    result->samples, result->lost, result->truncated,
-	    tickmap_sampler_event_name(sampler), result->functions, size,
+	    "%" PRIu64 " sample%s (%" PRIu64 " lost, %" PRIu64
+	    " truncated) of %s, %" PRIu64 " function%s published, %s in %s",
+	    result->samples, result->samples == 1 ? "" : "s", result->lost,
+	    result->truncated, tickmap_sampler_event_name(sampler),
+	    result->functions, result->functions == 1 ? "" : "s", size,
 	    run->request->output);
 	if (result->missed_maps)
 		say(run, "%" PRIu64 " code maps could not be opened",

@@ -156,6 +156,17 @@ const char *tickmap_paint_count(uint64_t count)
 	return text;
 }
 
+const char *tickmap_paint_counted(uint64_t count, const char *one)
+{
+	static char ring[8][64];
+	static unsigned turn;
+	char *text = ring[turn++ % 8];
+
+	snprintf(text, sizeof(ring[0]), "%s %s%s", tickmap_paint_count(count),
+		 one, count == 1 ? "" : "s");
+	return text;
+}
+
 const char *tickmap_paint_share(uint64_t part, uint64_t whole)
 {
 	static char ring[8][16];

@@ -52,6 +52,8 @@ size_t tickmap_paint_wrapped(const struct tickmap_paint *paint,
 
 /* "12,345,678" in a static ring of a few buffers. */
 const char *tickmap_paint_count(uint64_t count);
+/* "1 sample", "2 samples": `one` takes an s. In the same way. */
+const char *tickmap_paint_counted(uint64_t count, const char *one);
 /* " 12.3%", always 6 columns; " <0.1%" for a little. */
 const char *tickmap_paint_share(uint64_t part, uint64_t whole);
 /* The same without the blanks in front. */

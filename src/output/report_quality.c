@@ -58,8 +58,8 @@ static void samples(const struct lines *l)
 	     left_out);
 	if (p->other_events)
 		line(l, "", TICKMAP_INK_PLAIN,
-		     "%s samples of events that measure no time are not here",
-		     tickmap_paint_count(p->other_events));
+		     "%s of events that measure no time left out",
+		     tickmap_paint_counted(p->other_events, "sample"));
 }
 
 static void cpu_time(const struct lines *l)
@@ -116,10 +116,10 @@ static void truncated(const struct lines *l)
 		line(l, "truncated", TICKMAP_INK_PLAIN, "none");
 		return;
 	}
-	line(l, "truncated", TICKMAP_INK_WARN,
-	     "%s stacks (%s) lack their start",
-	     tickmap_paint_count(p->truncated),
-	     tickmap_paint_part(p->truncated, p->samples.count));
+	line(l, "truncated", TICKMAP_INK_WARN, "%s (%s) without %s start",
+	     tickmap_paint_counted(p->truncated, "stack"),
+	     tickmap_paint_part(p->truncated, p->samples.count),
+	     p->truncated == 1 ? "its" : "their");
 	for (unsigned i = 1; i <= TICKMAP_TRUNCATED_NOT_UNWOUND; i++) {
 		const char *what = remedy(i);
 
@@ -143,11 +143,11 @@ static void jit(const struct lines *l)
 	bool good = p->jit_resolved >= p->jit_samples - p->jit_samples / 100;
 
 	line(l, "JIT", good ? TICKMAP_INK_GOOD : TICKMAP_INK_WARN,
-	     "%s of %s samples resolved (%s); %s functions published",
+	     "%s of %s resolved (%s); %s published",
 	     tickmap_paint_count(p->jit_resolved),
-	     tickmap_paint_count(p->jit_samples),
+	     tickmap_paint_counted(p->jit_samples, "sample"),
 	     tickmap_paint_part(p->jit_resolved, p->jit_samples),
-	     tickmap_paint_count(p->code_loads));
+	     tickmap_paint_counted(p->code_loads, "function"));
 }
 
 static const char *duration(double ns, char *out, size_t size)
@@ -194,8 +194,8 @@ static void clock(const struct lines *l)
 		     tickmap_paint_count(p->clock.violations));
 	if (p->early)
 		line(l, "", TICKMAP_INK_PLAIN,
-		     "%s frames ran just before their code was published",
-		     tickmap_paint_count(p->early));
+		     "%s ran just before the code was published",
+		     tickmap_paint_counted(p->early, "frame"));
 }
 
 static void unresolved(const struct lines *l)
@@ -210,7 +210,7 @@ static void unresolved(const struct lines *l)
 		return;
 	}
 	line(l, "unresolved", TICKMAP_INK_PLAIN,
-	     "%s frames have no name:", tickmap_paint_count(all));
+	     "%s without a name:", tickmap_paint_counted(all, "frame"));
 	for (unsigned i = 1; i < TICKMAP_UNRESOLVED_COUNT; i++)
 		if (p->unresolved[i])
 			line(l, "", TICKMAP_INK_PLAIN, "%s %s (%s)",

@@ -200,8 +200,8 @@ static void print_heading(const struct tickmap_part *part,
 	fputs("  ", out);
 	tickmap_paint_wrapped(&part->paint, comm, 0, 0);
 	tickmap_paint_off(&part->paint, TICKMAP_INK_BOLD);
-	fprintf(out, "  %s samples, %s of all\n",
-		tickmap_paint_count(part->sample_count),
+	fprintf(out, "  %s, %s of all\n",
+		tickmap_paint_counted(part->sample_count, "sample"),
 		tickmap_paint_part(part->sample_count,
 				   part->profile->samples.count));
 }
