@@ -1,4 +1,6 @@
 """The smallest program there is: foo calls bar calls baz, which works."""
+import os
+import sys
 import time
 
 
@@ -19,4 +21,6 @@ def foo(seconds):
     return bar(seconds)
 
 
-foo(2.0)
+if __name__ == "__main__":
+    foo(float(sys.argv[1]) if len(sys.argv) > 1 else 2.0)
+    print(os.getpid())

@@ -20,7 +20,10 @@ def test_the_chain_stands_in_every_sample_of_baz(python, tmp_path):
         if WANTED[-1] in names:
             of_baz += count
             right += count if names[-3:] == WANTED else 0
-    all_samples = recording.report()["samples"]
+    report = recording.report()
+    all_samples = report["samples"]
+    assert of_baz == sum(f["total"] for f in report["functions"]
+                         if f["name"] == WANTED[-1])
     print("\n%s: %d of %d samples of baz are right; %d samples outside" % (
         label(python), right, of_baz, all_samples - of_baz))
     assert of_baz >= 0.9 * 2 * 999
