@@ -18,7 +18,7 @@
 
 /* ---- Our own payload in records of type TICKMAP_RECORD_NOTE ---- */
 
-enum { TICKMAP_RECORD_NOTE = 65 };
+enum { TICKMAP_RECORD_NOTE = 65, TICKMAP_RECORD_TIME_CONV = 79 };
 #define TICKMAP_NOTE_MAGIC UINT32_C(0x706d6b74) /* "tkmp" */
 
 enum tickmap_note_kind {

@@ -78,6 +78,8 @@ static void clock(struct tickmap_json *j, const struct tickmap_profile *profile)
 	tickmap_json_text(j, profile->clock.domain);
 	tickmap_json_key(j, "method");
 	tickmap_json_text(j, profile->clock.method);
+	tickmap_json_key(j, "code_maps");
+	tickmap_json_text(j, profile->clock.code_maps);
 	tickmap_json_key(j, "offset_ns");
 	tickmap_json_i64(j, profile->clock.offset_ns);
 	number(j, "error_ns", profile->clock.error_ns);
@@ -111,6 +113,7 @@ static void quality(struct tickmap_json *j,
 	tickmap_json_close(j, '}');
 	number(j, "early", profile->early);
 	number(j, "code_loads", profile->code_loads);
+	number(j, "dumped_lines", profile->dumped_lines);
 	number(j, "findings_count", profile->findings_count);
 	words(j, "findings", profile, profile->findings.items,
 	      profile->findings.count);

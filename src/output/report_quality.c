@@ -171,19 +171,22 @@ static void clock(const struct lines *l)
 	const char *method = p->clock.method;
 	char offset[32], error[32];
 
-	if (strcmp(method, "none") == 0)
-		line(l, "clock",
-		     p->code_loads ? TICKMAP_INK_WARN : TICKMAP_INK_PLAIN,
-		     "%s; %s", p->clock.domain,
-		     p->code_loads ? "code maps could not be aligned with it"
+	if (strcmp(method, "none") == 0 && *p->clock.code_maps)
+		line(l, "clock", TICKMAP_INK_WARN,
+		     "%s; code maps use another one (%s), of which only the "
+		     "order is known; type `perf record -k 1`",
+		     p->clock.domain, p->clock.code_maps);
+	else if (strcmp(method, "none") == 0)
+		line(l, "clock", TICKMAP_INK_PLAIN, "%s; %s", p->clock.domain,
+		     p->code_loads ? "code maps without times"
 				   : "no code maps to align");
 	else if (strcmp(method, "same") == 0)
 		line(l, "clock", TICKMAP_INK_PLAIN,
 		     "%s, and code maps use it, too", p->clock.domain);
 	else
 		line(l, "clock", TICKMAP_INK_PLAIN,
-		     "%s; code maps moved by %s (error %s, by %s)",
-		     p->clock.domain,
+		     "%s; code maps (%s) moved by %s (error %s, by %s)",
+		     p->clock.domain, p->clock.code_maps,
 		     duration((double)p->clock.offset_ns, offset,
 			      sizeof(offset)),
 		     duration((double)p->clock.error_ns, error, sizeof(error)),

@@ -140,6 +140,7 @@ static uint32_t add_source(struct tickmap_loader *loader,
 			     .finding = on_finding },
 	};
 	*source = *model;
+	source->process = TICKMAP_NONE;
 	source->feeding = feeding;
 	return feeding->source;
 }
@@ -170,6 +171,7 @@ static void feed(struct tickmap_source *source, const void *bytes, size_t size)
 		tickmap_jitdump_header(source->dump);
 	if (header) {
 		source->header_pid = header->pid;
+		source->header_stamp = header->timestamp;
 		source->arch_clock = header->flags & ARCH_TIMESTAMP;
 	}
 }
@@ -298,8 +300,10 @@ void tickmap_codemaps_end(struct tickmap_loader *loader)
 void tickmap_codemaps_free(struct tickmap_loader *loader)
 {
 	tickmap_codemaps_end(loader);
-	for (size_t i = 0; i < loader->sources.count; i++)
+	for (size_t i = 0; i < loader->sources.count; i++) {
 		free(loader->sources.items[i].feeding);
+		tickmap_alignment_free(loader->sources.items[i].alignment);
+	}
 	tickmap_vec_free(&loader->sources);
 	tickmap_vec_free(&loader->codes);
 	tickmap_vec_free(&loader->code_records);

@@ -198,6 +198,36 @@ static uint32_t unnamed(struct tickmap_loader *loader, bool generated,
 	return tickmap_profile_frame(loader->profile, &frame);
 }
 
+/*
+ * Is there code that may have been at the address instead of the owner, as far
+ * as the clocks are known? Not if it has the same name. Code that runs has been
+ * loaded: where only one can have been, it was.
+ */
+static bool is_a_guess(const struct tickmap_loader *loader,
+		       const struct tickmap_process *process, uint64_t avma,
+		       uint64_t time_ns, struct tickmap_owner owner)
+{
+	enum { CANDIDATES_MAX = 64 };
+	const struct tickmap_code *code = &loader->codes.items[owner.owner];
+	uint64_t began = tickmap_profile_image_at(process, time_ns)->since_ns;
+
+	for (unsigned n = 0; owner.certain > time_ns; n++) {
+		uint64_t open_ns = owner.certain - owner.placed, until;
+		owner = tickmap_timeline_before(process->timeline, owner.placed,
+						avma, &until);
+		/* It may have ended later by as much as its end is open. */
+		if (owner.owner == TICKMAP_NO_OWNER || until <= began ||
+		    (until < time_ns && time_ns - until >= open_ns))
+			return false;
+		const struct tickmap_code *other =
+			&loader->codes.items[owner.owner];
+		if (other->name != code->name || other->file != code->file ||
+		    other->line != code->line || n == CANDIDATES_MAX)
+			return true;
+	}
+	return false;
+}
+
 uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 			     const struct tickmap_process *process,
 			     uint64_t avma, uint64_t time_ns,
@@ -207,7 +237,10 @@ uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 	bool owned = owner->owner != TICKMAP_NO_OWNER;
 
 	if (owned && owner->layer == TICKMAP_LAYER_CODE)
-		return frame_of_code(loader, owner->owner);
+		return is_a_guess(loader, process, avma, time_ns, *owner)
+			       ? unnamed(loader, true, avma & unmapped_mask,
+					 TICKMAP_UNRESOLVED_CLOCK)
+			       : frame_of_code(loader, owner->owner);
 	if (owned && owner->layer == TICKMAP_LAYER_FILE)
 		return frame_of_file(loader, owner->owner, avma);
 	bool other_time =

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 
 static struct tickmap_bytes body_of(const struct tickmap_perfdata_record *r)
 {
@@ -325,6 +324,8 @@ static bool read_record(struct tickmap_loader *loader,
 		return read_sample(loader, r);
 	case TICKMAP_RECORD_NOTE:
 		return read_note(loader, r);
+	case TICKMAP_RECORD_TIME_CONV:
+		return tickmap_align_read_conversion(loader, body_of(r));
 	default:
 		return true;
 	}
@@ -371,26 +372,6 @@ static bool read_all(struct tickmap_loader *loader)
 
 /* ---- What was measured ---- */
 
-static const char *clock_name(const struct tickmap_perfdata_attr *attr)
-{
-	if (!attr || !attr->use_clockid)
-		return "perf";
-	switch (attr->clockid) {
-	case CLOCK_REALTIME:
-		return "realtime";
-	case CLOCK_MONOTONIC:
-		return "monotonic";
-	case CLOCK_MONOTONIC_RAW:
-		return "monotonic_raw";
-	case CLOCK_BOOTTIME:
-		return "boottime";
-	case CLOCK_TAI:
-		return "tai";
-	default:
-		return "other";
-	}
-}
-
 static void describe_event(struct tickmap_loader *loader)
 {
 	enum { CMDLINE = 11 };
@@ -406,9 +387,12 @@ static void describe_event(struct tickmap_loader *loader)
 	loader->main_attr = attr;
 	if (!attr && count)
 		attr = tickmap_perfdata_attr_at(loader->data, 0);
-	profile->clock.domain = clock_name(attr);
+	loader->clock =
+		attr ? tickmap_clock_of_attr(attr->use_clockid, attr->clockid)
+		     : TICKMAP_CLOCK_PERF;
+	profile->clock.domain = tickmap_clock_name(loader->clock);
 	profile->clock.method =
-		!strcmp(profile->clock.domain, "monotonic") ? "same" : "none";
+		loader->clock == TICKMAP_CLOCK_MONOTONIC ? "same" : "none";
 	profile->finished = tickmap_perfdata_is_finished(loader->data);
 	const char *command =
 		tickmap_perfdata_feature_text(loader->data, CMDLINE);

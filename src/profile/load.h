@@ -6,6 +6,7 @@
  *	processes.c  who was which pid when; each with its timeline
  *	codemaps.c   code maps, embedded or out of files, read
  *	mapfiles.c   where the code maps of a foreign recording lie
+ *	align.c      their stamps -> times of the recording
  *	publish.c    what they say into the timelines
  *	samples.c    samples in time order -> call stacks of frames
  *	frames.c     one address at one time -> frame
@@ -15,6 +16,7 @@
 
 #include "base/table.h"
 #include "capture/perfdata.h"
+#include "clock/clock.h"
 #include "codemap/codemap.h"
 #include "platform/platform.h"
 #include "profile/profile.h"
@@ -120,15 +122,23 @@ struct tickmap_source {
 	struct tickmap_perfmap *map;
 	uint64_t chunk_ns; /* of the chunk being read */
 	uint32_t header_pid;
+	uint64_t header_stamp;
 	bool arch_clock;
 	bool dead; /* not what its name says: no more is read */
 	struct tickmap_feeding *feeding;
 	uint64_t first_ns, last_ns; /* oldest and newest stamp */
+	uint64_t marker_ns;	    /* when it was mapped; 0: not seen */
+	uint32_t process;	    /* of its pid, or TICKMAP_NONE */
+	uint64_t image_ns;	    /* when that one's program began, */
+	uint64_t code_ns;	    /* and first had memory for code */
+	struct tickmap_alignment *alignment;
+	bool timeless; /* its stamps say nothing: the order of records does */
 };
 
 struct tickmap_code_record {
-	uint64_t when;
+	uint64_t when; /* as stamped */
 	uint64_t chunk_ns;
+	uint64_t earliest, latest; /* when it happened, on our clock */
 	uint64_t avma, size, old_avma;
 	uint32_t source;
 	uint32_t code; /* index or TICKMAP_NONE */
@@ -164,6 +174,8 @@ struct tickmap_loader {
 	uint64_t first_ns, last_ns;
 	const struct tickmap_perfdata_attr *main_attr;
 	bool same_boot; /* recorded since this machine was last started */
+	enum tickmap_clock clock;	       /* of the samples */
+	struct tickmap_clock_conversion ticks; /* mult 0: unknown */
 
 	TICKMAP_VEC(struct tickmap_process) processes;
 	struct tickmap_table process_of_pid; /* pid -> newest index + 1 */
@@ -190,6 +202,10 @@ uint32_t tickmap_profile_process_known(const struct tickmap_loader *loader,
 				       uint32_t pid, uint64_t time_ns);
 /* When the last program of it began that could have generated code. */
 uint64_t tickmap_profile_process_code_ns(const struct tickmap_process *process);
+/* The program that ran in it at that time; the first one, if none did yet. */
+const struct tickmap_image *
+tickmap_profile_image_at(const struct tickmap_process *process,
+			 uint64_t time_ns);
 /* Addresses may have other owners from that time on. */
 bool tickmap_profile_process_changed(struct tickmap_process *process,
 				     uint64_t when);
@@ -212,6 +228,12 @@ bool tickmap_codemaps_finding(struct tickmap_loader *loader, const char *id,
 			      uint64_t offset);
 bool tickmap_codemaps_write_findings(struct tickmap_loader *loader);
 void tickmap_codemaps_free(struct tickmap_loader *loader);
+
+/* align.c: fills in when each code record happened. Behind the end of all
+ * reading, before the publishing. */
+bool tickmap_codemaps_align(struct tickmap_loader *loader);
+bool tickmap_align_read_conversion(struct tickmap_loader *loader,
+				   struct tickmap_bytes body);
 
 /* publish.c: everything read goes to the timelines. */
 bool tickmap_codemaps_publish(struct tickmap_loader *loader);

@@ -205,6 +205,18 @@ bool tickmap_profile_processes_build(struct tickmap_loader *loader)
 	return true;
 }
 
+const struct tickmap_image *
+tickmap_profile_image_at(const struct tickmap_process *process,
+			 uint64_t time_ns)
+{
+	const struct tickmap_image *image = &process->images.items[0];
+
+	for (size_t i = 1; i < process->images.count; i++)
+		if (process->images.items[i].since_ns <= time_ns)
+			image = &process->images.items[i];
+	return image;
+}
+
 uint64_t tickmap_profile_process_code_ns(const struct tickmap_process *process)
 {
 	for (size_t i = process->images.count; i-- > 0;)

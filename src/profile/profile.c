@@ -26,6 +26,7 @@ struct tickmap_profile *tickmap_profile_new(void)
 	*in_python = 0;
 	profile->clock.domain = "unknown";
 	profile->clock.method = "none";
+	profile->clock.code_maps = "";
 	profile->finished = true;
 	return profile;
 }
@@ -214,6 +215,9 @@ static const struct {
 					    "time" },
 	[TICKMAP_UNRESOLVED_UNMAPPED] = { "unmapped",
 					  "no mapping is known there" },
+	[TICKMAP_UNRESOLVED_CLOCK] = { "clock",
+				       "in code of which the clocks do not say "
+				       "when it was loaded" },
 };
 
 const char *tickmap_unresolved_word(enum tickmap_unresolved reason)

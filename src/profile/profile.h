@@ -37,6 +37,8 @@ enum tickmap_unresolved {
 	TICKMAP_UNRESOLVED_NOT_IN_MAP,	/* ... published, but not this */
 	TICKMAP_UNRESOLVED_OTHER_TIME,	/* published, but for another time */
 	TICKMAP_UNRESOLVED_UNMAPPED,	/* no mapping known */
+	TICKMAP_UNRESOLVED_CLOCK,	/* published, but the clocks leave open
+					   which code was there then */
 	TICKMAP_UNRESOLVED_COUNT
 };
 /* Stable words for JSON: "stripped", "no-code-map", ... */
@@ -103,12 +105,14 @@ struct tickmap_profile {
 	uint64_t early;		 /* frames resolved only thanks to the slack */
 	uint64_t other_events;	 /* samples of events that count no time */
 	uint64_t code_loads;	 /* functions published */
+	uint64_t dumped_lines;	 /* of perf maps, where a jitdump knew more */
 	uint64_t findings_count; /* oddities in code maps */
 	TICKMAP_VEC(tickmap_str) findings; /* one text a kind */
 	TICKMAP_VEC(tickmap_str) hints;	   /* "install libz1-dbgsym ..." */
 	struct {
-		const char *domain; /* "monotonic", "perf", ... */
-		const char *method; /* "same", "offset", "fit", "none" */
+		const char *domain;    /* "monotonic", "perf", ... */
+		const char *method;    /* "same", "offset", "fit", "none" */
+		const char *code_maps; /* what stamped these; "" if nothing */
 		int64_t offset_ns;
 		uint64_t error_ns;
 		uint64_t violations;

@@ -7,11 +7,11 @@
  * pid of the dump's header, which may be of an inner pid namespace; records
  * with another pid come from a child that kept its parent's dump open.
  *
- * When: as stamped. A stamp of 0, of the CPU's counter, or of another clock
- * that lies wholly behind the recording says nothing; such code counts as
- * published when its program first had memory for generated code: behind the
- * files that it was made of (V8 publishes code inside its executable), before
- * those it mapped later. The last one at an address wins.
+ * When: as align.c says, between two times. Lines of a perf map count from the
+ * time on at which the file was seen to grow by them; of a map that was read
+ * afterwards, from when its program first had memory for generated code: behind
+ * the files that it was made of, before those it mapped later. The last one at
+ * an address wins.
  *
  * Where a process wrote both kinds of map, its jitdump wins, because a perf map
  * has no times: a line of the map counts only if no load of the dump covers its
@@ -89,100 +89,59 @@ static bool add_dumped(struct publishing *p, uint32_t process,
 	return true;
 }
 
-static bool clock_is_same(const struct tickmap_loader *loader)
-{
-	return loader->profile->clock.method[0] == 's';
-}
-
-/* Stamps that all lie so far behind the recording are of another clock. */
-#define BEHIND_NS UINT64_C(1000000000)
-
-static bool stamps_say_nothing(const struct tickmap_loader *loader,
-			       const struct tickmap_source *source)
-{
-	return loader->timeless || source->arch_clock ||
-	       (source->first_ns > BEHIND_NS &&
-		source->first_ns - BEHIND_NS > loader->last_ns);
-}
-
-/* A time at which the source belonged to its process; 0: none is known. */
-static uint64_t belonged_at(const struct tickmap_loader *loader,
-			    const struct tickmap_source *source)
-{
-	/* The file was seen without these bytes before its process began; a
-	 * stamp of the same clock tells more. */
-	if (source->embedded && !source->perf_map && clock_is_same(loader) &&
-	    !stamps_say_nothing(loader, source) &&
-	    source->last_ns > source->known_ns)
-		return source->last_ns;
-	return source->known_ns;
-}
-
-static const struct tickmap_image *
-image_at(const struct tickmap_process *process, uint64_t time_ns)
-{
-	const struct tickmap_image *image = &process->images.items[0];
-
-	for (size_t i = 1; i < process->images.count; i++)
-		if (process->images.items[i].since_ns <= time_ns)
-			image = &process->images.items[i];
-	return image;
-}
-
-static uint64_t published_at(const struct tickmap_loader *loader,
-			     const struct tickmap_source *source,
-			     const struct tickmap_code_record *record,
-			     const struct tickmap_image *image)
-{
-	uint64_t when = record->when;
-
-	if (source->perf_map || !when)
-		when = record->chunk_ns;
-	if (!when || stamps_say_nothing(loader, source))
-		when = image->anonymous_code ? image->code_ns : 0;
-	return when > image->since_ns ? when : image->since_ns;
-}
-
 static bool publish(struct tickmap_loader *loader, uint32_t index,
-		    const struct tickmap_code_record *record, uint64_t when)
+		    const struct tickmap_code_record *record)
 {
 	struct tickmap_process *p = &loader->processes.items[index];
+	uint64_t when = record->earliest, latest = record->latest;
 	uint64_t owner =
 		record->code == TICKMAP_NONE ? TICKMAP_NO_OWNER : record->code;
 
 	p->published = true;
 	if (!tickmap_profile_process_changed(
 		    p, when > TICKMAP_SLACK_NS ? when - TICKMAP_SLACK_NS : 0) ||
-	    !tickmap_profile_process_changed(p, when))
+	    !tickmap_profile_process_changed(p, when) ||
+	    (latest > when && !tickmap_profile_process_changed(p, latest)))
 		return false;
 	if (record->kind == TICKMAP_CODE_MOVE)
-		return tickmap_timeline_move(p->timeline, when,
-					     record->old_avma, record->avma,
-					     record->size, owner);
-	return tickmap_timeline_load(p->timeline, TICKMAP_LAYER_CODE, when,
-				     record->avma, record->size, owner);
+		return tickmap_timeline_move_within(
+			p->timeline, when, latest, record->old_avma,
+			record->avma, record->size, owner);
+	return tickmap_timeline_load_within(p->timeline, when, latest,
+					    record->avma, record->size, owner);
+}
+
+static bool publish_line(struct publishing *p,
+			 const struct tickmap_source *source,
+			 struct tickmap_code_record *record)
+{
+	if (is_dumped(p, source->process, record->avma)) {
+		p->loader->profile->dumped_lines++;
+		return true;
+	}
+	record->earliest = record->chunk_ns > source->image_ns
+				   ? record->chunk_ns
+				   : source->image_ns;
+	if (!record->chunk_ns)
+		record->earliest = source->code_ns;
+	record->latest = record->earliest;
+	return publish(p->loader, source->process, record);
 }
 
 static bool publish_record(struct publishing *p,
-			   const struct tickmap_code_record *record)
+			   struct tickmap_code_record *record)
 {
 	struct tickmap_loader *loader = p->loader;
 	const struct tickmap_source *source =
 		&loader->sources.items[record->source];
-	uint64_t known = belonged_at(loader, source);
-	uint32_t index = tickmap_profile_process_at(loader, source->pid,
-						    known ? known : UINT64_MAX);
+	uint32_t index = source->process;
 
-	if (index == TICKMAP_NONE)
-		return false;
-	if (!known)
-		known = tickmap_profile_process_code_ns(
-			&loader->processes.items[index]);
-	if (!source->perf_map && record->pid &&
-	    record->pid != source->header_pid && record->pid != source->pid) {
-		known = record->when;
+	if (source->perf_map)
+		return publish_line(p, source, record);
+	if (record->pid && record->pid != source->header_pid &&
+	    record->pid != source->pid) {
 		index = tickmap_profile_process_known(loader, record->pid,
-						      known);
+						      record->earliest);
 		if (index == TICKMAP_NONE)
 			return tickmap_codemaps_finding(
 				loader, "CM001",
@@ -190,14 +149,7 @@ static bool publish_record(struct publishing *p,
 				"not know",
 				source->path, 0);
 	}
-	if (source->perf_map && is_dumped(p, index, record->avma))
-		return true;
-	if (!source->perf_map && !add_dumped(p, index, record))
-		return false;
-	const struct tickmap_image *image =
-		image_at(&loader->processes.items[index], known);
-	return publish(loader, index, record,
-		       published_at(loader, source, record, image));
+	return add_dumped(p, index, record) && publish(loader, index, record);
 }
 
 static bool publish_all(struct publishing *p, bool perf_maps)
@@ -205,7 +157,7 @@ static bool publish_all(struct publishing *p, bool perf_maps)
 	struct tickmap_loader *loader = p->loader;
 
 	for (size_t i = 0; i < loader->code_records.count; i++) {
-		const struct tickmap_code_record *record =
+		struct tickmap_code_record *record =
 			&loader->code_records.items[i];
 		if (loader->sources.items[record->source].perf_map ==
 			    perf_maps &&
@@ -215,48 +167,16 @@ static bool publish_all(struct publishing *p, bool perf_maps)
 	return true;
 }
 
-/* Clocks that need alignment: say so once a kind. */
-static bool note_clocks(struct tickmap_loader *loader)
-{
-	bool good = true;
-
-	for (size_t i = 0; good && i < loader->sources.count; i++) {
-		const struct tickmap_source *s = &loader->sources.items[i];
-		if (s->perf_map || !s->last_ns)
-			continue;
-		if (s->arch_clock) {
-			loader->profile->clock.method = "none";
-			good = tickmap_codemaps_finding(
-				loader, "CK001",
-				"the code map's times are ticks of the CPU's "
-				"counter: they were ignored",
-				s->path, 0);
-		} else if (stamps_say_nothing(loader, s)) {
-			good = tickmap_codemaps_finding(
-				loader, "CK002",
-				"the code map's times all lie behind the "
-				"recording: they were ignored",
-				s->path, 0);
-		} else if (!clock_is_same(loader)) {
-			good = tickmap_codemaps_finding(
-				loader, "CK003",
-				"samples and code map were stamped by "
-				"different clocks, not aligned",
-				s->path, 0);
-		}
-	}
-	return good;
-}
-
 bool tickmap_codemaps_publish(struct tickmap_loader *loader)
 {
 	struct publishing p = { .loader = loader };
 	bool good;
 
 	tickmap_codemaps_end(loader);
-	good = !loader->no_memory && publish_all(&p, false);
+	good = !loader->no_memory && tickmap_codemaps_align(loader) &&
+	       publish_all(&p, false);
 	sort_dumped(&p);
-	good = good && publish_all(&p, true) && note_clocks(loader);
+	good = good && publish_all(&p, true);
 	tickmap_vec_free(&p.dumped);
 	for (size_t i = 0; good && i < loader->processes.count; i++) {
 		struct tickmap_process *process = &loader->processes.items[i];

@@ -21,7 +21,7 @@ enum { LAYERS = 3 };
 enum kind { LOAD, MOVE, EXEC, FORK };
 
 struct event {
-	uint64_t when;
+	uint64_t when, latest;
 	uint64_t avma, size, old_avma, owner;
 	uint32_t order;
 	enum kind kind;
@@ -34,6 +34,7 @@ struct generation {
 	uint64_t start, last; /* of the whole, before cuts */
 	uint64_t since;	      /* when it was loaded */
 	uint64_t placed;      /* when it came here: later, if moved */
+	uint64_t certain;     /* when it surely had */
 	bool hole;
 };
 
@@ -103,6 +104,20 @@ bool tickmap_timeline_load(struct tickmap_timeline *timeline,
 	return add_event(timeline, (struct event) { .kind = LOAD,
 						    .layer = layer,
 						    .when = when,
+						    .latest = when,
+						    .avma = avma,
+						    .size = size,
+						    .owner = owner });
+}
+
+bool tickmap_timeline_load_within(struct tickmap_timeline *timeline,
+				  uint64_t when, uint64_t latest, uint64_t avma,
+				  uint64_t size, uint64_t owner)
+{
+	return add_event(timeline, (struct event) { .kind = LOAD,
+						    .layer = TICKMAP_LAYER_CODE,
+						    .when = when,
+						    .latest = latest,
 						    .avma = avma,
 						    .size = size,
 						    .owner = owner });
@@ -112,8 +127,18 @@ bool tickmap_timeline_move(struct tickmap_timeline *timeline, uint64_t when,
 			   uint64_t old_avma, uint64_t avma, uint64_t size,
 			   uint64_t owner)
 {
+	return tickmap_timeline_move_within(timeline, when, when, old_avma,
+					    avma, size, owner);
+}
+
+bool tickmap_timeline_move_within(struct tickmap_timeline *timeline,
+				  uint64_t when, uint64_t latest,
+				  uint64_t old_avma, uint64_t avma,
+				  uint64_t size, uint64_t owner)
+{
 	return add_event(timeline, (struct event) { .kind = MOVE,
 						    .when = when,
+						    .latest = latest,
 						    .old_avma = old_avma,
 						    .avma = avma,
 						    .size = size,
@@ -274,7 +299,8 @@ static void apply_load(struct tickmap_timeline *timeline,
 	take(timeline, event->layer, event->when, event->size,
 	     (struct generation) { .owner = event->owner,
 				   .start = event->avma,
-				   .since = event->when });
+				   .since = event->when,
+				   .certain = event->latest });
 	/* Anonymous memory takes the place of a file, but not of code: code
 	 * lives in it. A file takes the place of both. */
 	if (event->layer == TICKMAP_LAYER_CODE)
@@ -357,13 +383,15 @@ static void apply_move(struct tickmap_timeline *timeline,
 			     event->size,
 			     (struct generation) { .owner = event->owner,
 						   .start = event->avma,
-						   .since = event->when });
+						   .since = event->when,
+						   .certain = event->latest });
 		return;
 	}
 	moved = *there;
 	release_old(timeline, event->when, &moved, event->old_avma,
 		    last < event->old_avma ? UINT64_MAX : last);
 	moved.start = event->avma;
+	moved.certain = event->latest;
 	take(timeline, TICKMAP_LAYER_CODE, event->when, event->size, moved);
 }
 
@@ -436,45 +464,55 @@ bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
 
 /* --- questions --- */
 
+static struct tickmap_owner owner_of(const struct generation *found,
+				     enum tickmap_layer layer)
+{
+	struct tickmap_owner owner = { .owner = TICKMAP_NO_OWNER,
+				       .layer = layer };
+
+	if (found) {
+		owner.owner = found->owner;
+		owner.start = found->start;
+		owner.since = found->since;
+		owner.placed = found->placed;
+		owner.certain = found->certain;
+	}
+	return owner;
+}
+
 struct tickmap_owner
 tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
 		      uint64_t avma, uint64_t slack_ns)
 {
 	static const enum tickmap_layer order[] = { TICKMAP_LAYER_CODE,
 						    TICKMAP_LAYER_FILE };
-	struct tickmap_owner owner = { .owner = TICKMAP_NO_OWNER };
 	const struct generation *found = NULL;
 	const struct tickmap_span *next = NULL;
 
-	for (int i = 0; i < 2 && !found; i++) {
-		owner.layer = order[i];
+	for (int i = 0; i < 2; i++) {
 		found = look_up(timeline, order[i], when, avma, NULL);
+		if (found)
+			return owner_of(found, order[i]);
 	}
-	if (!found && slack_ns)
+	if (slack_ns)
 		next = tickmap_history_after(
 			&timeline->layers[TICKMAP_LAYER_CODE].owned, avma,
 			when);
 	if (next && next->since - when <= slack_ns) {
-		owner.layer = TICKMAP_LAYER_CODE;
+		struct tickmap_owner owner = owner_of(
+			generation_of(timeline, next), TICKMAP_LAYER_CODE);
 		owner.early = true;
-		found = generation_of(timeline, next);
+		return owner;
 	}
-	if (!found) {
-		owner.layer = TICKMAP_LAYER_ANON;
-		found = look_up(timeline, TICKMAP_LAYER_ANON, when, avma, NULL);
-	}
-	if (found) {
-		owner.owner = found->owner;
-		owner.start = found->start;
-		owner.since = found->since;
-	}
-	return owner;
+	return owner_of(look_up(timeline, TICKMAP_LAYER_ANON, when, avma, NULL),
+			TICKMAP_LAYER_ANON);
 }
 
-/* When code last ended here, as far as that is known: an inherited owner lived
- * at least until the fork. False: there was none. */
-static bool ended_before(const struct tickmap_timeline *timeline, uint64_t when,
-			 uint64_t avma, uint64_t *ret_when)
+/* The code that last ended here, and when, as far as that is known: an
+ * inherited owner lived at least until the fork. NULL: there was none. */
+static const struct generation *
+ended_before(const struct tickmap_timeline *timeline, uint64_t when,
+	     uint64_t avma, uint64_t *ret_when)
 {
 	const struct tickmap_timeline *t = timeline;
 	const struct tickmap_span *span = tickmap_history_before(
@@ -482,10 +520,11 @@ static bool ended_before(const struct tickmap_timeline *timeline, uint64_t when,
 
 	if (span)
 		when = span->until;
-	for (; !span && t->parent && when >= t->fork_when; t = t->parent) {
-		const struct tickmap_history *code =
-			&t->parent->layers[TICKMAP_LAYER_CODE].owned;
+	while (!span && t->parent && when >= t->fork_when) {
 		when = t->fork_when;
+		t = t->parent;
+		const struct tickmap_history *code =
+			&t->layers[TICKMAP_LAYER_CODE].owned;
 		span = tickmap_history_at(code, avma, when);
 		if (span)
 			break;
@@ -494,7 +533,15 @@ static bool ended_before(const struct tickmap_timeline *timeline, uint64_t when,
 			when = span->until;
 	}
 	*ret_when = when;
-	return span != NULL;
+	return span ? generation_of(t, span) : NULL;
+}
+
+struct tickmap_owner
+tickmap_timeline_before(const struct tickmap_timeline *timeline, uint64_t when,
+			uint64_t avma, uint64_t *ret_until)
+{
+	return owner_of(ended_before(timeline, when, avma, ret_until),
+			TICKMAP_LAYER_CODE);
 }
 
 int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,

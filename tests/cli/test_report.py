@@ -32,7 +32,8 @@ def test_json_has_every_fact_of_the_contract(tickmap, recording):
                 "clock", "functions", "event", "frequency", "cpu_seconds", "start_ns", "end_ns",
                 "threads", "truncated_by", "hints", "finished"):
         assert key in got
-    assert set(got["clock"]) == {"domain", "method", "offset_ns", "error_ns", "violations"}
+    assert set(got["clock"]) == {"domain", "method", "code_maps", "offset_ns", "error_ns",
+                                 "violations"}
     for key in ("name", "dso", "file", "line", "self", "total", "managed_self"):
         assert all(key in f for f in got["functions"])
     assert got["samples"] > 100 and len(got["threads"]) >= 2

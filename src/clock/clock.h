@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef TICKMAP_CLOCK_CLOCK_H
+#define TICKMAP_CLOCK_CLOCK_H
+
+#include "tickmap/clock.h"
+
+#endif
