@@ -10,18 +10,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+enum { KEPT_MAX = 256 };
+
 struct tickmap_modules {
 	TICKMAP_VEC(struct tickmap_module *) all;
 	struct tickmap_table by_identity; /* hash -> index + 1 */
+	size_t kept, kept_max;		  /* descriptors */
 };
 
 struct tickmap_modules *tickmap_modules_new(void)
 {
-	return calloc(1, sizeof(struct tickmap_modules));
+	struct tickmap_modules *modules = calloc(1, sizeof(*modules));
+	struct rlimit files;
+
+	if (modules && !getrlimit(RLIMIT_NOFILE, &files))
+		modules->kept_max = files.rlim_cur < 4 * KEPT_MAX
+					    ? files.rlim_cur / 4
+					    : KEPT_MAX;
+	return modules;
 }
 
 void tickmap_modules_free(struct tickmap_modules *modules)
@@ -33,6 +44,8 @@ void tickmap_modules_free(struct tickmap_modules *modules)
 		if (m->has_cfi)
 			tickmap_cfi_done(&m->cfi);
 		tickmap_elf_close(m->elf);
+		if (m->fd >= 0)
+			close(m->fd);
 		free(m->path);
 		free(m);
 	}
@@ -81,6 +94,7 @@ uint32_t tickmap_modules_of(struct tickmap_modules *modules,
 		return UINT32_MAX;
 	}
 	m->path = path;
+	m->fd = -1;
 	m->device = device;
 	m->inode = inode;
 	m->python = is_python_file(path);
@@ -117,33 +131,53 @@ static int open_same(const char *path, const struct tickmap_module *m)
 	return fd;
 }
 
-static void open_file(struct tickmap_module *m, pid_t pid)
+/* Through the process's root, or, of a program that was replaced, itself. */
+static int open_mapped(const struct tickmap_module *m, pid_t pid)
 {
-	char in_root[4200];
+	char path[4200];
 	int fd;
 
-	snprintf(in_root, sizeof(in_root), "/proc/%d/root%s", (int)pid,
-		 m->path);
-	fd = open_same(in_root, m);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, m->path);
+	fd = open_same(path, m);
 	if (fd < 0)
 		fd = open_same(m->path, m);
+	if (fd < 0 && m->inode) {
+		snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+		fd = open_same(path, m);
+	}
+	return fd;
+}
+
+static void open_file(struct tickmap_modules *modules, struct tickmap_module *m,
+		      pid_t pid)
+{
+	int fd = open_mapped(m, pid);
+
 	if (fd < 0)
 		return;
 	if (tickmap_elf_open_fd(fd, &m->elf, NULL))
 		m->elf = NULL;
-	close(fd);
+	if (m->elf && modules->kept < modules->kept_max) {
+		m->fd = fd;
+		modules->kept++;
+	} else {
+		close(fd);
+	}
 }
 
 bool tickmap_modules_read(struct tickmap_modules *modules, uint32_t index,
 			  uint64_t file_offset, void *out, size_t size)
 {
 	const struct tickmap_module *m = modules->all.items[index];
-	int fd = m->path[0] == '/' ? open_same(m->path, m) : -1;
+	int fd = m->fd;
 
+	if (fd < 0 && m->path[0] == '/')
+		fd = open_same(m->path, m);
 	if (fd < 0)
 		return false;
 	ssize_t n = pread(fd, out, size, (off_t)file_offset);
-	close(fd);
+	if (fd != m->fd)
+		close(fd);
 	return n == (ssize_t)size;
 }
 
@@ -196,7 +230,7 @@ struct tickmap_module *tickmap_modules_open(struct tickmap_modules *modules,
 	if (!strcmp(m->path, "[vdso]"))
 		open_vdso(m);
 	else if (m->path[0] == '/')
-		open_file(m, pid);
+		open_file(modules, m, pid);
 	if (!m->elf)
 		return m;
 	m->build_id_size = tickmap_elf_build_id(m->elf, m->build_id);

@@ -18,6 +18,9 @@ struct tickmap_module {
 	char *path;
 	uint64_t device, inode;
 	struct tickmap_elf *elf; /* NULL: not opened yet, or no ELF file */
+	/* The mapped file itself, whatever lies at its path by now or in which
+	 * mount namespace the path is; -1: not kept, descriptors may be few. */
+	int fd;
 	bool tried;
 	bool python; /* the file of a Python interpreter */
 	struct tickmap_cfi cfi;

@@ -250,6 +250,8 @@ static int write_file(struct tickmap_names *names, uint64_t *keys, size_t count,
 	uint32_t dso = tickmap_symbolizer_file(asker.symbolizer, module->path,
 					       module->inode, module->build_id,
 					       module->build_id_size);
+	if (module->fd >= 0)
+		tickmap_symbolizer_opened(asker.symbolizer, dso, module->fd);
 	for (size_t i = 0; i < count && !status; i++) {
 		uint64_t offset = keys[i] & ((UINT64_C(1) << OFFSET_BITS) - 1);
 		struct tickmap_symbol s =

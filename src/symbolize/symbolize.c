@@ -211,6 +211,15 @@ static bool same_file(const struct tickmap_symbolizer *symbolizer,
 	return stat(path, &st) == 0 && st.st_ino == dso->inode;
 }
 
+static enum tickmap_symbol_reason load_symbols(struct dso *dso,
+					       const char *debug_path)
+{
+	return tickmap_symbols_load(dso->elf, debug_path, "", &dso->symbols,
+				    NULL) < 0
+		       ? TICKMAP_SYMBOL_FILE_MISSING
+		       : TICKMAP_SYMBOL_FOUND;
+}
+
 static enum tickmap_symbol_reason
 open_file(const struct tickmap_symbolizer *symbolizer, struct dso *dso,
 	  const char *path)
@@ -236,10 +245,23 @@ open_file(const struct tickmap_symbolizer *symbolizer, struct dso *dso,
 			       : TICKMAP_SYMBOL_NOT_ELF;
 	if (!same_build(dso) || !same_file(symbolizer, dso, path))
 		return TICKMAP_SYMBOL_OTHER_BUILD;
-	if (tickmap_symbols_load(dso->elf, debug_path, "", &dso->symbols,
-				 NULL) < 0)
-		return TICKMAP_SYMBOL_FILE_MISSING;
-	return TICKMAP_SYMBOL_FOUND;
+	return load_symbols(dso, debug_path);
+}
+
+void tickmap_symbolizer_opened(struct tickmap_symbolizer *symbolizer,
+			       uint32_t number, int fd)
+{
+	struct dso *dso = dso_at(symbolizer, number);
+
+	if (!dso || dso->opened || !dso->path ||
+	    tickmap_elf_open_fd(fd, &dso->elf, NULL))
+		return;
+	dso->reason = load_symbols(dso, text_of(symbolizer, dso->path));
+	dso->opened = dso->reason == TICKMAP_SYMBOL_FOUND;
+	if (!dso->opened) {
+		tickmap_elf_close(dso->elf);
+		dso->elf = NULL;
+	}
 }
 
 static void open_dso(struct tickmap_symbolizer *symbolizer, struct dso *dso)

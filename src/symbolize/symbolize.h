@@ -58,6 +58,12 @@ uint32_t tickmap_symbolizer_file(struct tickmap_symbolizer *symbolizer,
 				 const char *path, uint64_t inode,
 				 const uint8_t *build_id, size_t build_id_size);
 
+/* The mapped file itself, open: read instead of what lies at its path. Call it
+ * before the first question; `fd` stays the caller's and may be closed then.
+ * Separate debug files are still looked for by path and build. */
+void tickmap_symbolizer_opened(struct tickmap_symbolizer *symbolizer,
+			       uint32_t dso, int fd);
+
 /* How tickmap_symbolizer_know and _know_segment name a file with an inode:
  * the path itself for inode 0. Writes at most `size` bytes. */
 const char *tickmap_symbolizer_identity(const char *path, uint64_t inode,

@@ -32,13 +32,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become "
                              "another user")
 
 
-@pytest.fixture(autouse=True)
-def own_folder_for_code_maps(tmp_path, monkeypatch):
-    """Other recorders on this machine make and remove theirs in /tmp."""
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-
-
 def code_map_folders():
     return set(pathlib.Path(os.environ["TMPDIR"]).glob("tickmap-??????"))
 
@@ -371,22 +364,25 @@ def test_one_allowed_cpu_is_enough(tmp_path):
 
 # ---- what it leaves behind ----
 
-def published_files():
-    found = set(pathlib.Path("/tmp").glob("perf-*.map"))
-    found |= set(pathlib.Path("/tmp").glob("jit-*.dump"))
-    return found | code_map_folders()
+def left_by(path):
+    """Code maps of the recording's processes. Not all of /tmp: other programs
+    publish there, too."""
+    report = json.loads(tickmap("report", path, "--json").stdout)
+    pids = {t["pid"] for t in report["threads"]}
+    assert pids
+    found = {pathlib.Path(form % pid) for pid in pids
+             for form in ("/tmp/perf-%d.map", "/tmp/jit-%d.dump")}
+    return {f for f in found if f.exists()} | code_map_folders()
 
 
 def test_nothing_is_left_behind(tmp_path):
-    before = published_files()
-    record(tmp_path, [DEBIAN, spinner(tmp_path)])
-    assert published_files() == before
+    recording = record(tmp_path, [DEBIAN, spinner(tmp_path)])
+    assert not left_by(recording.path)
 
 
 def test_kept_code_maps_give_perf_the_same_names(tmp_path):
     if not shutil.which("perf"):
         pytest.skip("perf is not installed")
-    before = published_files()
     recording = record(tmp_path, [DEBIAN, CHAIN], ["--keep-code-maps"])
     try:
         done = subprocess.run(
@@ -413,7 +409,7 @@ def test_kept_code_maps_give_perf_the_same_names(tmp_path):
         assert sum(perf_counted.values()) > 1000
         assert perf_counted == counted
     finally:
-        for path in published_files() - before:
+        for path in left_by(recording.path):
             if path.is_dir():
                 shutil.rmtree(path)
             else:
@@ -432,7 +428,6 @@ def test_a_stale_map_of_the_same_pid_is_neither_used_nor_touched(tmp_path):
         exec "$@"
         """) % tmp_path)
     plant.chmod(0o755)
-    before = published_files()
     # The map is made before the recorder: by the same pid's earlier image.
     done = subprocess.run([str(plant), TICKMAP, "record", "-o",
                            str(tmp_path / "t.data"), "--", DEBIAN, script],
@@ -442,7 +437,7 @@ def test_a_stale_map_of_the_same_pid_is_neither_used_nor_touched(tmp_path):
     stale = pathlib.Path("/tmp/perf-%s.map" % pid)
     assert stale.read_text() == "0 7fffffffffff stale_name\n"
     stale.unlink()
-    assert published_files() == before
+    assert not left_by(tmp_path / "t.data")
     assert "stale_name" not in tickmap("export", tmp_path / "t.data",
                                        "--format", "folded", "-o", "-").stdout
 
@@ -589,12 +584,11 @@ def test_a_forked_child_publishes_for_itself(python, tmp_path):
 @each_python
 def test_isolated_mode_falls_back_or_says_so(python, tmp_path):
     script = spinner(tmp_path)
-    before = published_files()
     recording = record(tmp_path, [python, "-I", script])
     if INTERPRETERS[python] >= (3, 13):
         shows_spin(recording, script)
     assert "ignores the environment" in recording.stderr
-    assert published_files() == before
+    assert not left_by(recording.path)
 
 
 @each_python
