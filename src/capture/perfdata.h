@@ -19,6 +19,9 @@
 /* ---- Our own payload in records of type TICKMAP_RECORD_NOTE ---- */
 
 enum { TICKMAP_RECORD_NOTE = 65, TICKMAP_RECORD_TIME_CONV = 79 };
+
+/* Types below are the kernel's, with a trailer; others are of user space. */
+enum { TICKMAP_RECORD_USER_FIRST = 64 };
 #define TICKMAP_NOTE_MAGIC UINT32_C(0x706d6b74) /* "tkmp" */
 
 enum tickmap_note_kind {

@@ -63,6 +63,18 @@ bool tickmap_elf_read(const struct tickmap_elf *elf, uint64_t offset,
 	return true;
 }
 
+bool tickmap_elf_bytes(const struct tickmap_elf *elf, uint64_t file_offset,
+		       void *out, size_t size)
+{
+	struct elf_piece piece;
+
+	if (!tickmap_elf_read(elf, file_offset, size, &piece))
+		return false;
+	memcpy(out, piece.bytes, size);
+	tickmap_elf_piece_free(&piece);
+	return true;
+}
+
 void tickmap_elf_piece_free(struct elf_piece *piece)
 {
 	free(piece->owned);

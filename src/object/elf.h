@@ -49,6 +49,10 @@ size_t tickmap_elf_build_id(const struct tickmap_elf *elf, uint8_t ret_id[20]);
 bool tickmap_elf_svma_of_offset(const struct tickmap_elf *elf,
 				uint64_t file_offset, uint64_t *ret_svma);
 
+/* Bytes of the file, all of them or false. */
+bool tickmap_elf_bytes(const struct tickmap_elf *elf, uint64_t file_offset,
+		       void *out, size_t size);
+
 /* A section's content. Borrowed from elf; size 0: absent or compressed. */
 struct tickmap_elf_section {
 	const uint8_t *bytes;

@@ -148,6 +148,8 @@ const char *tickmap_names_end_word(unsigned end)
 
 	if (end == TICKMAP_TRUNCATED_NOT_UNWOUND)
 		return "not-unwound";
+	if (end == TICKMAP_TRUNCATED_DEFERRED)
+		return "deferred";
 	return end < TICKMAP_END_COUNT ? words[end] : "unknown";
 }
 
@@ -155,5 +157,7 @@ const char *tickmap_names_end_text(unsigned end)
 {
 	if (end == TICKMAP_TRUNCATED_NOT_UNWOUND)
 		return "stack bytes that were not unwound";
+	if (end == TICKMAP_TRUNCATED_DEFERRED)
+		return "user part that was deferred and never told";
 	return tickmap_unwind_end_text(end);
 }

@@ -59,7 +59,14 @@ static uint32_t add_code(struct tickmap_loader *loader,
 				       event->name_length),
 		.line = event->line,
 		.frame = TICKMAP_NONE,
+		.image = TICKMAP_NONE,
 	};
+	if (event->eh_frame_size && loader->dwarf_stacks) {
+		code->eh_frame =
+			tickmap_intern(strings, (const char *)event->eh_frame,
+				       event->eh_frame_size);
+		code->eh_frame_gap = (event->size + 7) & ~UINT64_C(7);
+	}
 	if (event->file)
 		code->file = tickmap_intern(strings, event->file,
 					    event->file_length);

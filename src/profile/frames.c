@@ -99,11 +99,12 @@ uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma)
 static uint32_t frame_of_code(struct tickmap_loader *loader, uint64_t owner)
 {
 	struct tickmap_code *code = &loader->codes.items[owner];
-	const char *name =
-		tickmap_string(loader->profile->strings, code->name, NULL);
 
 	if (code->frame != TICKMAP_NONE)
 		return code->frame;
+	tickmap_jitted_read(loader, code);
+	const char *name =
+		tickmap_string(loader->profile->strings, code->name, NULL);
 	struct tickmap_frame frame = {
 		.name = code->name ? code->name : intern(loader, "[jit]"),
 		.dso = intern(loader, "[jit]"),

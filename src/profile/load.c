@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+enum { RECORD_CALLCHAIN_DEFERRED = 22 }; /* newer than our headers */
+
 static struct tickmap_bytes body_of(const struct tickmap_perfdata_record *r)
 {
 	struct tickmap_bytes body = tickmap_bytes_of(r->bytes, r->size);
@@ -78,8 +80,10 @@ static bool read_mmap(struct tickmap_loader *loader,
 		.path = tickmap_intern_cstr(loader->profile->strings, m.path),
 		.anonymous = tickmap_map_is_anonymous(m.path),
 		.marker = tickmap_map_is_jitdump(m.path),
+		.jitted = tickmap_map_is_jitted(m.path),
+		.code = TICKMAP_NONE,
 	};
-	if (map->anonymous || map->marker)
+	if (map->anonymous || map->marker || map->jitted)
 		return true;
 	if (!m.build_id_size)
 		m.build_id_size = tickmap_perfdata_build_id_of(
@@ -304,7 +308,7 @@ static void note_time(struct tickmap_loader *loader,
 static bool read_record(struct tickmap_loader *loader,
 			const struct tickmap_perfdata_record *r)
 {
-	if (r->type < PERF_RECORD_MAX)
+	if (r->type < TICKMAP_RECORD_USER_FIRST)
 		note_time(loader, r);
 	loader->order++;
 	switch (r->type) {
@@ -322,6 +326,8 @@ static bool read_record(struct tickmap_loader *loader,
 		return true;
 	case PERF_RECORD_SAMPLE:
 		return read_sample(loader, r);
+	case RECORD_CALLCHAIN_DEFERRED:
+		return tickmap_chains_deferred(loader, r);
 	case TICKMAP_RECORD_NOTE:
 		return read_note(loader, r);
 	case TICKMAP_RECORD_TIME_CONV:
@@ -363,9 +369,11 @@ static bool read_all(struct tickmap_loader *loader)
 		       tickmap_codemaps_finding(
 			       loader, "PD001",
 			       err.what ? err.what
-					: "the rest of the recording cannot "
+					: "a part of the recording cannot "
 					  "be read",
-			       0, err.offset);
+			       tickmap_intern_cstr(loader->profile->strings,
+						   err.source),
+			       err.offset);
 	}
 	return true;
 }
@@ -442,16 +450,26 @@ static bool conclude(struct tickmap_loader *loader)
 		profile->start_ns = loader->first_ns;
 	if (!profile->end_ns)
 		profile->end_ns = loader->last_ns;
-	if (loader->dwarf_stacks &&
+	if (loader->dwarf_stacks && !loader->unwindable &&
 	    !tickmap_codemaps_finding(loader, "PD003",
-				      "stacks were recorded for later "
-				      "unwinding: only their leaves are used",
+				      "stacks were recorded on a machine of "
+				      "another kind: only their leaves are "
+				      "used",
 				      0, 0))
 		return false;
 	return count_unresolved(profile) &&
 	       tickmap_frames_write_hints(loader) &&
 	       tickmap_codemaps_write_findings(loader) &&
 	       !tickmap_strings_failed(profile->strings);
+}
+
+/* Registers have the numbers that our unwinder knows. */
+static bool is_of_this_kind(const struct tickmap_loader *loader)
+{
+	enum { ARCH = 6 };
+	const char *arch = tickmap_perfdata_feature_text(loader->data, ARCH);
+
+	return !arch || !strcmp(arch, "x86_64");
 }
 
 static bool load(struct tickmap_loader *loader)
@@ -468,11 +486,14 @@ static bool load(struct tickmap_loader *loader)
 	tickmap_symbolizer_kernel_is_ours(loader->symbolizer,
 					  loader->same_boot ||
 						  tickmap_boot_is_ours(loader));
-	return tickmap_profile_processes_build(loader) &&
+	loader->unwindable = is_of_this_kind(loader);
+	return tickmap_chains_end(loader) && tickmap_jitted_find(loader) &&
+	       tickmap_profile_processes_build(loader) &&
 	       make_processes_of_samples(loader) &&
 	       tickmap_mapfiles_find(loader) &&
 	       tickmap_codemaps_publish(loader) &&
 	       tickmap_profile_processes_seal(loader) &&
+	       tickmap_unwinding_run(loader) &&
 	       tickmap_samples_resolve(loader) && conclude(loader);
 }
 
@@ -489,6 +510,8 @@ static void release(struct tickmap_loader *loader)
 	tickmap_vec_free(&loader->maps);
 	tickmap_vec_free(&loader->raw);
 	tickmap_vec_free(&loader->links);
+	tickmap_vec_free(&loader->deferred);
+	tickmap_vec_free(&loader->images);
 	tickmap_perfdata_close(loader->data);
 }
 

@@ -8,6 +8,9 @@
  *	mapfiles.c   where the code maps of a foreign recording lie
  *	align.c      their stamps -> times of the recording
  *	publish.c    what they say into the timelines
+ *	jitted.c     perf inject's images of functions, as code maps
+ *	chains.c     samples as the file has them -> raw call chains
+ *	unwinding.c  a second pass: recorded stacks -> raw call chains
  *	samples.c    samples in time order -> call stacks of frames
  *	frames.c     one address at one time -> frame
  */
@@ -36,10 +39,11 @@
 struct tickmap_loaded_map {
 	uint64_t avma, size, file_offset;
 	tickmap_str path;
-	uint32_t dso;	/* of the symbolizer; files only */
-	uint32_t frame; /* anonymous memory's one frame, or TICKMAP_NONE */
+	uint32_t dso; /* of the symbolizer; files only */
 	bool anonymous;
-	bool marker; /* of a jitdump: names the dump, holds no code */
+	bool marker;   /* of a jitdump: names the dump, holds no code */
+	bool jitted;   /* a function that perf inject made a file of */
+	uint32_t code; /* of that file, if it is here, or TICKMAP_NONE */
 };
 
 /* A published function. */
@@ -47,6 +51,12 @@ struct tickmap_code {
 	tickmap_str name, file;
 	uint32_t line;
 	uint32_t frame; /* or TICKMAP_NONE */
+	uint32_t image; /* perf inject's ELF file of it, not yet read (an index
+			   of `images`), or TICKMAP_NONE */
+	/* .eh_frame for this function alone, eh_frame_gap behind its start; 0:
+	 * none, or nobody has to unwind. */
+	tickmap_str eh_frame;
+	uint64_t eh_frame_gap;
 };
 
 enum tickmap_side_kind {
@@ -76,6 +86,15 @@ struct tickmap_raw_sample {
 	uint32_t pid, tid, cpu;
 	uint32_t stack;
 	uint8_t truncated; /* enum tickmap_unwind_end */
+	bool unwind;	   /* its stack's bytes are still to be walked */
+};
+
+/* The user part of some chains, told later: CALLCHAIN_DEFERRED. */
+struct tickmap_deferred {
+	uint64_t cookie;
+	uint32_t tid;
+	uint32_t sample; /* waits for it; or TICKMAP_NONE: is it */
+	uint32_t stack;	 /* the user part */
 };
 
 /* One place of a chain, ready to be looked up. */
@@ -171,6 +190,9 @@ struct tickmap_loader {
 	bool ours;		/* a note of ours was seen: chains are marked */
 	bool timeless;		/* records carry no time */
 	bool dwarf_stacks;	/* user stacks wait for an unwinder */
+	bool unwindable;	/* and are of this machine's kind */
+	TICKMAP_VEC(struct tickmap_deferred) deferred;
+	TICKMAP_VEC(tickmap_str) images; /* paths of perf inject's files */
 	uint64_t first_ns, last_ns;
 	const struct tickmap_perfdata_attr *main_attr;
 	bool same_boot; /* recorded since this machine was last started */
@@ -243,6 +265,28 @@ bool tickmap_mapfiles_find(struct tickmap_loader *loader);
 
 /* boot.c */
 bool tickmap_boot_is_ours(const struct tickmap_loader *loader);
+
+/* jitted.c */
+bool tickmap_jitted_find(struct tickmap_loader *loader);
+/* Name and unwind table out of the code's image. */
+void tickmap_jitted_read(struct tickmap_loader *loader,
+			 struct tickmap_code *code);
+bool tickmap_map_is_jitted(const char *path);
+/* The process has such images, and all of them are here. */
+bool tickmap_jitted_complete(const struct tickmap_loader *loader, uint32_t pid);
+
+/* chains.c */
+bool tickmap_chains_deferred(struct tickmap_loader *loader,
+			     const struct tickmap_perfdata_record *record);
+/* Joins what was told later. */
+bool tickmap_chains_end(struct tickmap_loader *loader);
+/* A stack of the kernel part of `kernel` (a stack) on these user frames. */
+uint32_t tickmap_chains_join(struct tickmap_loader *loader, uint32_t pid,
+			     const struct tickmap_link *user, size_t count,
+			     uint32_t kernel);
+
+/* unwinding.c */
+bool tickmap_unwinding_run(struct tickmap_loader *loader);
 
 /* samples.c */
 bool tickmap_samples_add(struct tickmap_loader *loader,

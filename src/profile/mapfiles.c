@@ -210,6 +210,14 @@ bool tickmap_mapfiles_find(struct tickmap_loader *loader)
 	for (size_t i = 0; i < loader->sources.count; i++)
 		good = good && tickmap_table_put(&finder.carried,
 						 loader->sources.items[i].pid);
+	/* So are perf inject's images of all functions. */
+	for (size_t i = 0; good && i < loader->processes.count; i++)
+		if (loader->images.count &&
+		    tickmap_jitted_complete(loader,
+					    loader->processes.items[i].pid))
+			good = tickmap_table_put(
+				&finder.carried,
+				loader->processes.items[i].pid);
 	for (size_t i = 0; good && i < loader->side.count; i++) {
 		const struct tickmap_side *e = &loader->side.items[i];
 		if (e->kind == TICKMAP_SIDE_MAP &&

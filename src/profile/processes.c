@@ -144,9 +144,17 @@ static bool apply_map(struct tickmap_loader *loader,
 
 	if (index == TICKMAP_NONE)
 		return false;
-	if (map->marker)
+	/* An image that is not here would only hide what a dump says. */
+	if (map->marker || (map->jitted && map->code == TICKMAP_NONE))
 		return true;
 	struct tickmap_process *p = &loader->processes.items[index];
+	if (map->jitted) {
+		p->published = true;
+		return tickmap_profile_process_changed(p, e->time_ns) &&
+		       tickmap_timeline_load(p->timeline, TICKMAP_LAYER_CODE,
+					     e->time_ns, map->avma, map->size,
+					     map->code);
+	}
 	struct tickmap_image *image = &p->images.items[p->images.count - 1];
 	if (map->anonymous && !image->anonymous_code) {
 		image->anonymous_code = true;

@@ -83,9 +83,15 @@ struct tickmap_profile_sample {
 			      whole */
 };
 
-/* Above all of enum tickmap_unwind_end: the stack's bytes were recorded, but
- * nobody unwound them (perf record --call-graph dwarf). */
-enum { TICKMAP_TRUNCATED_NOT_UNWOUND = 15 };
+/*
+ * Above all of enum tickmap_unwind_end: the kernel was to tell the user part
+ * later, and did not; the stack's bytes were recorded, but are of a machine
+ * that we cannot unwind.
+ */
+enum {
+	TICKMAP_TRUNCATED_DEFERRED = 14,
+	TICKMAP_TRUNCATED_NOT_UNWOUND = 15,
+};
 
 struct tickmap_profile {
 	struct tickmap_strings *strings;

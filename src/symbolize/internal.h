@@ -78,7 +78,7 @@ struct dso {
 	struct tickmap_elf *elf;
 	struct tickmap_symbols *symbols;
 	struct tickmap_table names; /* symbol's svma -> raw and readable name */
-	bool cfi_ready;
+	bool cfi_ready, cfi_absent;
 	struct tickmap_cfi cfi;
 	bool hinted;
 	char *hint;

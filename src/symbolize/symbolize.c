@@ -285,6 +285,9 @@ static struct tickmap_cfi *cfi_of(struct dso *dso)
 
 	if (dso->cfi_ready)
 		return &dso->cfi;
+	if (dso->cfi_absent)
+		return NULL;
+	dso->cfi_absent = true;
 	if (!tickmap_elf_is_64(dso->elf) ||
 	    (machine != EM_X86_64 && machine != EM_AARCH64))
 		return NULL;
@@ -304,6 +307,7 @@ static struct tickmap_cfi *cfi_of(struct dso *dso)
 	};
 	tickmap_cfi_init(&dso->cfi);
 	dso->cfi_ready = true;
+	dso->cfi_absent = false;
 	return &dso->cfi;
 }
 
@@ -342,6 +346,33 @@ static tickmap_str unnamed(struct tickmap_symbolizer *symbolizer,
 	id = tickmap_intern_cstr(symbolizer->strings, text);
 	free(text);
 	return id;
+}
+
+struct tickmap_cfi *
+tickmap_symbolizer_cfi(struct tickmap_symbolizer *symbolizer, uint32_t dso,
+		       uint64_t file_offset, uint64_t *ret_svma)
+{
+	struct dso *d = dso_at(symbolizer, dso);
+
+	if (!d)
+		return NULL;
+	open_dso(symbolizer, d);
+	if (!d->elf ||
+	    !tickmap_elf_svma_of_offset(d->elf, file_offset, ret_svma))
+		return NULL;
+	return cfi_of(d);
+}
+
+bool tickmap_symbolizer_read(struct tickmap_symbolizer *symbolizer,
+			     uint32_t dso, uint64_t file_offset, void *out,
+			     size_t size)
+{
+	struct dso *d = dso_at(symbolizer, dso);
+
+	if (!d)
+		return false;
+	open_dso(symbolizer, d);
+	return d->elf && tickmap_elf_bytes(d->elf, file_offset, out, size);
 }
 
 /* ---- Names ---- */

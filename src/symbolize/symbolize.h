@@ -79,6 +79,20 @@ struct tickmap_symbol
 tickmap_symbolize_file(struct tickmap_symbolizer *symbolizer, uint32_t dso,
 		       uint64_t file_offset);
 
+/*
+ * The unwind table of a mapped file, and where the byte lies in it; NULL if the
+ * file is not here or has none. Borrowed until the symbolizer is freed.
+ */
+struct tickmap_cfi;
+struct tickmap_cfi *
+tickmap_symbolizer_cfi(struct tickmap_symbolizer *symbolizer, uint32_t dso,
+		       uint64_t file_offset, uint64_t *ret_svma);
+
+/* Bytes of that file, all of them or false. */
+bool tickmap_symbolizer_read(struct tickmap_symbolizer *symbolizer,
+			     uint32_t dso, uint64_t file_offset, void *out,
+			     size_t size);
+
 struct tickmap_symbol
 tickmap_symbolize_kernel(struct tickmap_symbolizer *symbolizer, uint64_t avma);
 
