@@ -184,12 +184,6 @@ struct tickmap_perfdata_clock {
 bool tickmap_perfdata_clock(const struct tickmap_perfdata *data,
 			    struct tickmap_perfdata_clock *ret_clock);
 
-/* A TIME_CONV record: ticks of the CPU's counter -> ns of perf's clock. */
-struct tickmap_time_conv {
-	uint64_t shift, mult, zero;
-	uint64_t cycles, mask; /* 0: the counter is not a short one */
-};
-
 size_t tickmap_perfdata_attr_count(const struct tickmap_perfdata *data);
 const struct tickmap_perfdata_attr *
 tickmap_perfdata_attr_at(const struct tickmap_perfdata *data, size_t index);
@@ -229,10 +223,6 @@ struct tickmap_perfdata_record {
 int tickmap_perfdata_next(struct tickmap_perfdata *data,
 			  struct tickmap_perfdata_record *ret_record,
 			  struct tickmap_error *err);
-
-/* Of a TIME_CONV record; false: it is none, or it says nothing. */
-bool tickmap_time_conv_decode(const struct tickmap_perfdata_record *record,
-			      struct tickmap_time_conv *ret_conv);
 
 /* Decodes a TICKMAP_RECORD_NOTE; TICKMAP_E_NOT_FOUND if it is not ours. */
 int tickmap_note_decode(const struct tickmap_perfdata_record *record,

@@ -145,35 +145,6 @@ int tickmap_perfdata_next(struct tickmap_perfdata *d,
 	return d->failure.status;
 }
 
-bool tickmap_time_conv_decode(const struct tickmap_perfdata_record *record,
-			      struct tickmap_time_conv *ret_conv)
-{
-	if (record->type != PERFDATA_RECORD_TIME_CONV ||
-	    record->size < RECORD_HEADER)
-		return false;
-	struct tickmap_bytes b = tickmap_bytes_of(record->bytes + RECORD_HEADER,
-						  record->size - RECORD_HEADER);
-	struct tickmap_time_conv conv = { 0 };
-
-	b.swap = record->swap;
-	conv.shift = tickmap_u64(&b);
-	conv.mult = tickmap_u64(&b);
-	conv.zero = tickmap_u64(&b);
-	if (b.failed || !conv.mult || conv.shift > 63)
-		return false;
-	/* Newer kernels: the counter's value then, and how wide it is. */
-	uint64_t cycles = tickmap_u64(&b), mask = tickmap_u64(&b);
-	bool zero_is_good = tickmap_u8(&b), is_short = tickmap_u8(&b);
-	if (!b.failed && !zero_is_good)
-		return false;
-	if (!b.failed && is_short) {
-		conv.cycles = cycles;
-		conv.mask = mask;
-	}
-	*ret_conv = conv;
-	return true;
-}
-
 int tickmap_note_decode(const struct tickmap_perfdata_record *record,
 			struct tickmap_note *ret_note)
 {
