@@ -6,6 +6,7 @@
  *	processes.c  who was which pid when; each with its timeline
  *	codemaps.c   code maps, embedded or out of files, read
  *	mapfiles.c   where the code maps of a foreign recording lie
+ *	mapfolder.c  what lies in a folder
  *	align.c      their stamps -> times of the recording
  *	publish.c    what they say into the timelines
  *	jitted.c     perf inject's images of functions, as code maps
@@ -38,6 +39,7 @@
 /* Executable memory as the kernel told it. */
 struct tickmap_loaded_map {
 	uint64_t avma, size, file_offset;
+	uint64_t inode; /* 0: not known */
 	tickmap_str path;
 	uint32_t dso; /* of the symbolizer; files only */
 	bool anonymous;

@@ -25,16 +25,20 @@ bool tickmap_map_is_anonymous(const char *path)
 	return false;
 }
 
-/* "jit-PID.dump"; JavaScriptCore writes "jit-TID-PID.dump". */
+/* "jit-PID.dump"; JavaScriptCore writes "jit-TID-PID.dump". It may have been
+ * removed while it was mapped. */
 bool tickmap_map_is_jitdump(const char *path)
 {
+	static const char deleted[] = " (deleted)";
 	const char *slash = strrchr(path, '/');
 	const char *base = slash ? slash + 1 : path;
-	size_t length = strlen(base);
+	size_t length = strlen(base), tail = sizeof(deleted) - 1;
 
+	if (length > tail && !strcmp(base + length - tail, deleted))
+		length -= tail;
 	return length > 9 && !strncmp(base, "jit-", 4) &&
 	       strspn(base + 4, "0123456789-") == length - 9 &&
-	       !strcmp(base + length - 5, ".dump");
+	       !strncmp(base + length - 5, ".dump", 5);
 }
 
 bool tickmap_profile_process_changed(struct tickmap_process *process,

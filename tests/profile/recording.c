@@ -153,6 +153,13 @@ void recording_remove(struct recording *r)
 void record_map(struct recording *r, uint64_t time_ns, uint32_t pid,
 		uint64_t avma, uint64_t size, const char *path)
 {
+	record_map_of(r, time_ns, pid, avma, size, path, RECORDING_INODE);
+}
+
+void record_map_of(struct recording *r, uint64_t time_ns, uint32_t pid,
+		   uint64_t avma, uint64_t size, const char *path,
+		   uint64_t inode)
+{
 	struct record record;
 
 	begin(&record);
@@ -163,7 +170,7 @@ void record_map(struct recording *r, uint64_t time_ns, uint32_t pid,
 	put64(&record, 0);
 	put32(&record, 8);
 	put32(&record, 1);
-	put64(&record, RECORDING_INODE);
+	put64(&record, inode);
 	put64(&record, 0);
 	put32(&record, 5); /* PROT_READ | PROT_EXEC */
 	put32(&record, 2); /* MAP_PRIVATE */

@@ -33,6 +33,9 @@ enum { RECORDING_INODE = 12345 };
 
 void record_map(struct recording *r, uint64_t time_ns, uint32_t pid,
 		uint64_t avma, uint64_t size, const char *path);
+void record_map_of(struct recording *r, uint64_t time_ns, uint32_t pid,
+		   uint64_t avma, uint64_t size, const char *path,
+		   uint64_t inode);
 void record_comm(struct recording *r, uint64_t time_ns, uint32_t pid,
 		 uint32_t tid, const char *comm, bool exec);
 void record_fork(struct recording *r, uint64_t time_ns, uint32_t pid,

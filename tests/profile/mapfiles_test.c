@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the code maps of a recording are found, and where they are not. */
+#include "recording.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MS UINT64_C(1000000)
+#define START (UINT64_C(100) * 1000 * MS)
+#define JIT UINT64_C(0x7f0000000000)
+#define PID 4194001u
+
+static const char *leaf(const struct tickmap_profile *p, size_t sample)
+{
+	const struct tickmap_frame *f =
+		&p->frames.items[p->nodes.items[p->samples.items[sample].node]
+					 .frame];
+	return tickmap_string(p->strings, f->name, NULL);
+}
+
+static bool has_finding(const struct tickmap_profile *p, const char *id)
+{
+	for (size_t i = 0; i < p->findings.count; i++)
+		if (!strncmp(tickmap_string(p->strings, p->findings.items[i],
+					    NULL),
+			     id, strlen(id)))
+			return true;
+	return false;
+}
+
+/* A dump with one function at `avma`, in a file of the recording's folder. */
+static void put_dump(const struct recording *r, const char *name, uint32_t pid,
+		     uint64_t when, uint64_t avma, const char *function)
+{
+	static struct dump dump;
+
+	dump_begin(&dump, pid, 0);
+	dump_load(&dump, when, pid, avma, 64, function);
+	write_file(r->dir, name, dump.bytes, dump.size);
+}
+
+static void begin(struct recording *r)
+{
+	recording_open(r, CLOCK_MONOTONIC);
+	record_map(r, 1, PID, JIT, 0x10000, "//anon");
+}
+
+/* Folders below that of `r`. */
+static void make_folder(const struct recording *r, const char *name)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/%s", r->dir, name);
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+static void remove_all(struct recording *r)
+{
+	char command[160];
+
+	snprintf(command, sizeof(command), "rm -r '%s'", r->dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* Loads it with the code maps of `other`. */
+static struct tickmap_profile *load_with(struct recording *r,
+					 const struct recording *other)
+{
+	const char *dirs[] = { other->dir };
+	struct tickmap_profile_options options = { .code_map_dirs = dirs,
+						   .code_map_dir_count = 1 };
+
+	return recording_load(r, &options);
+}
+
+static void a_dump_is_known_by_its_magic_and_not_by_its_name(void **state)
+{
+	struct recording r, other;
+
+	(void)state;
+	begin(&other);
+	begin(&r);
+	make_folder(&other, "deep");
+	make_folder(&other, "deep/down");
+	put_dump(&other, "deep/down/what.bin", PID, START, JIT, "f");
+	write_file(other.dir, "jit-1.dump", "no dump at all", 14);
+	record_sample(&r, START + MS, PID, JIT);
+	struct tickmap_profile *p = load_with(&r, &other);
+	assert_string_equal(leaf(p, 0), "f");
+	tickmap_profile_free(p);
+	recording_finish(&other);
+	remove_all(&other);
+	recording_remove(&r);
+}
+
+static void two_dumps_of_one_basename_are_both_used(void **state)
+{
+	struct recording r, other;
+
+	(void)state;
+	begin(&other);
+	begin(&r);
+	make_folder(&other, "a");
+	make_folder(&other, "b");
+	put_dump(&other, "a/jit-9.dump", 9, START, JIT, "of a");
+	put_dump(&other, "b/jit-9.dump", 9, START, JIT + 64, "of b");
+	record_map(&r, START - MS, PID, JIT + 0x20000, 0x1000,
+		   "/srv/b/jit-9.dump");
+	record_map(&r, START - MS, PID, JIT + 0x21000, 0x1000,
+		   "/srv/a/jit-9.dump");
+	/* The marker of one of them again. */
+	record_map(&r, START + 5 * MS, PID, JIT + 0x22000, 0x1000,
+		   "/srv/a/jit-9.dump");
+	record_sample(&r, START + MS, PID, JIT);
+	record_sample(&r, START + MS + 1, PID, JIT + 64);
+	struct tickmap_profile *p = load_with(&r, &other);
+	assert_string_equal(leaf(p, 0), "of a");
+	assert_string_equal(leaf(p, 1), "of b");
+	assert_int_equal(p->code_loads, 2);
+	tickmap_profile_free(p);
+	recording_finish(&other);
+	remove_all(&other);
+	recording_remove(&r);
+}
+
+static void a_dump_of_another_time_is_said_and_not_used(void **state)
+{
+	struct recording r;
+
+	(void)state;
+	begin(&r);
+	record_fork(&r, START - MS, PID, 1);
+	put_dump(&r, "other.dump", PID, START - 5000 * MS, JIT, "stale");
+	record_sample(&r, START + MS, PID, JIT);
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	assert_int_equal(p->code_loads, 0);
+	assert_true(has_finding(p, "CM006"));
+	tickmap_profile_free(p);
+	recording_remove(&r);
+}
+
+static void of_two_processes_with_one_pid_each_gets_its_own_dump(void **state)
+{
+	struct recording r;
+
+	(void)state;
+	begin(&r);
+	make_folder(&r, "first");
+	make_folder(&r, "second");
+	/* The first one's life, in which nothing was captured but its dump. */
+	put_dump(&r, "jit-first.dump", PID, START + MS, JIT, "first");
+	put_dump(&r, "jit-second.dump", PID, START + 5000 * MS, JIT, "second");
+	record_fork(&r, START, PID, 1);
+	record_map(&r, START, PID, JIT + 0x20000, 0x1000, "/gone/jit-1.dump");
+	record_sample(&r, START + 2 * MS, PID, JIT);
+	record_exit(&r, START + 10 * MS, PID);
+	record_fork(&r, START + 4000 * MS, PID, 1);
+	record_map(&r, START + 4001 * MS, PID, JIT + 0x20000, 0x1000,
+		   "/gone/jit-1.dump");
+	record_sample(&r, START + 4500 * MS, PID, JIT);
+	record_sample(&r, START + 5001 * MS, PID, JIT);
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	assert_string_equal(leaf(p, 0), "first");
+	assert_true(strcmp(leaf(p, 1), "first") != 0);
+	assert_true(strcmp(leaf(p, 1), "second") != 0);
+	assert_string_equal(leaf(p, 2), "second");
+	tickmap_profile_free(p);
+	remove_all(&r);
+}
+
+static void a_program_started_by_exec_has_its_own_code_maps(void **state)
+{
+	struct recording r;
+
+	(void)state;
+	begin(&r);
+	put_dump(&r, "jit-1.dump", PID, START + MS, JIT, "before");
+	put_dump(&r, "jit-2.dump", PID, START + 20 * MS, JIT, "after");
+	record_map(&r, START, PID, JIT + 0x20000, 0x1000, "/gone/jit-1.dump");
+	record_sample(&r, START + 2 * MS, PID, JIT);
+	record_comm(&r, START + 10 * MS, PID, PID, "other", true);
+	record_map(&r, START + 11 * MS, PID, JIT, 0x10000, "//anon");
+	record_map(&r, START + 12 * MS, PID, JIT + 0x20000, 0x1000,
+		   "/gone/jit-2.dump");
+	record_sample(&r, START + 13 * MS, PID, JIT);
+	record_sample(&r, START + 21 * MS, PID, JIT);
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	assert_string_equal(leaf(p, 0), "before");
+	assert_true(strcmp(leaf(p, 1), "before") &&
+		    strcmp(leaf(p, 1), "after"));
+	assert_string_equal(leaf(p, 2), "after");
+	tickmap_profile_free(p);
+	recording_remove(&r);
+}
+
+/* In the first process of new pid and mount namespaces; never returns. */
+static void contain(void (*body)(const void *), const void *context, int ready)
+{
+	int inside[2];
+	pid_t inner = -1;
+	char byte;
+
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS) || pipe(inside))
+		_exit(1);
+	inner = fork();
+	if (!inner) {
+		if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("none", "/tmp", "tmpfs", 0, NULL))
+			_exit(1);
+		body(context);
+		if (write(inside[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	close(inside[1]);
+	if (read(inside[0], &byte, 1) != 1 ||
+	    write(ready, &inner, sizeof(inner)) < 0)
+		_exit(1);
+	waitpid(inner, NULL, 0);
+	_exit(0);
+}
+
+/* Runs `body` in a child that then waits for its end. */
+static pid_t live(void (*body)(const void *), const void *context,
+		  bool container)
+{
+	int ready[2];
+	pid_t pid = -1;
+
+	assert_int_equal(pipe(ready), 0);
+	if (!fork()) {
+		if (container)
+			contain(body, context, ready[1]);
+		body(context);
+		pid = getpid();
+		if (write(ready[1], &pid, sizeof(pid)) > 0)
+			pause();
+		_exit(0);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &pid, sizeof(pid)), sizeof(pid));
+	close(ready[0]);
+	return pid;
+}
+
+struct open_dump {
+	char path[160];
+	struct dump dump;
+};
+
+static void hold_removed_dump(const void *context)
+{
+	const struct open_dump *o = context;
+	int fd = open(o->path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || unlink(o->path))
+		_exit(1);
+}
+
+static void a_removed_dump_is_read_from_the_process_that_has_it(void **state)
+{
+	static struct open_dump o;
+	struct recording r;
+	struct stat st;
+	char marker[200];
+
+	(void)state;
+	begin(&r);
+	snprintf(o.path, sizeof(o.path), "%s/jit-77.dump", r.dir);
+	dump_begin(&o.dump, 77, 0);
+	dump_load(&o.dump, START, 77, JIT, 64, "removed");
+	write_file(r.dir, "jit-77.dump", o.dump.bytes, o.dump.size);
+	assert_int_equal(stat(o.path, &st), 0);
+	pid_t pid = live(hold_removed_dump, &o, false);
+	assert_true(pid > 0);
+	assert_int_not_equal(access(o.path, F_OK), 0);
+	snprintf(marker, sizeof(marker), "%s (deleted)", o.path);
+	record_map(&r, 1, (uint32_t)pid, JIT, 0x10000, "//anon");
+	record_map_of(&r, 2, (uint32_t)pid, JIT + 0x20000, 0x1000, marker,
+		      st.st_ino);
+	record_sample(&r, START + MS, (uint32_t)pid, JIT);
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	assert_string_equal(leaf(p, 0), "removed");
+	tickmap_profile_free(p);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	recording_remove(&r);
+}
+
+static void write_map_as_pid_1(const void *context)
+{
+	static const char map[] = "7f0000000000 40 in the container\n";
+
+	(void)context;
+	write_file("/tmp", "perf-1.map", map, sizeof(map) - 1);
+}
+
+static void a_container_is_asked_under_its_root_and_its_pid(void **state)
+{
+	struct recording r;
+
+	(void)state;
+	if (geteuid()) {
+		print_message("a pid namespace needs root\n");
+		skip();
+	}
+	begin(&r);
+	pid_t pid = live(write_map_as_pid_1, NULL, true);
+	assert_true(pid > 1);
+	record_map(&r, 1, (uint32_t)pid, JIT, 0x10000, "//anon");
+	record_sample(&r, START + MS, (uint32_t)pid, JIT);
+	assert_int_not_equal(access("/tmp/perf-1.map", F_OK), 0);
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	assert_string_equal(leaf(p, 0), "in the container");
+	tickmap_profile_free(p);
+	kill(pid, SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	recording_remove(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+			a_dump_is_known_by_its_magic_and_not_by_its_name),
+		cmocka_unit_test(two_dumps_of_one_basename_are_both_used),
+		cmocka_unit_test(a_dump_of_another_time_is_said_and_not_used),
+		cmocka_unit_test(
+			of_two_processes_with_one_pid_each_gets_its_own_dump),
+		cmocka_unit_test(
+			a_program_started_by_exec_has_its_own_code_maps),
+		cmocka_unit_test(
+			a_removed_dump_is_read_from_the_process_that_has_it),
+		cmocka_unit_test(
+			a_container_is_asked_under_its_root_and_its_pid),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
