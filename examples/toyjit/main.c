@@ -52,17 +52,17 @@ static void compile(size_t chain, size_t depth)
 {
 	struct toy_function *function = &chains[chain][depth];
 	bool is_last = depth == LENGTH - 1;
-	enum toy_frame frame = is_last ? TOY_LEAF : TOY_FIXED;
 
 	memset(function, 0, sizeof(*function));
 	function->id = next_id();
-	function->frame =
-		only_fp || (chain + depth) % 2 ? TOY_FRAME_POINTER : frame;
+	function->frame = is_last ? TICKMAP_UNWIND_LEAF : TICKMAP_UNWIND_FIXED;
+	if (only_fp || (chain + depth) % 2)
+		function->frame = TICKMAP_UNWIND_FRAME_POINTER;
 	function->is_signed = chain == 1;
 	function->spins = SPINS;
 	function->callee = is_last ? NULL : &chains[chain][depth + 1];
 	/* A leaf calls nobody. */
-	if (is_last && function->frame != TOY_LEAF)
+	if (is_last && function->frame != TICKMAP_UNWIND_LEAF)
 		function->probe = toy_probe;
 	check(toy_compile(&toy, function), "compile");
 }

@@ -5,15 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-static void name_function(struct toy_function *function)
-{
-	if (function->id == TOY_ENTER_ID)
-		snprintf(function->name, sizeof(function->name), "toy_enter");
-	else
-		snprintf(function->name, sizeof(function->name), "toy_%02x",
-			 function->id);
-}
-
 /* Slots are used round robin, so that a freed one is not the next one. */
 static uint8_t *take_slot(struct toy *toy)
 {
@@ -28,9 +19,12 @@ static uint8_t *take_slot(struct toy *toy)
 	return NULL;
 }
 
-static void give_slot(struct toy *toy, const uint8_t *code)
+static size_t give_slot(struct toy *toy, const uint8_t *code)
 {
-	toy->taken[(size_t)(code - toy->arena) / TOY_SLOT_SIZE] = false;
+	size_t slot = (size_t)(code - toy->arena) / TOY_SLOT_SIZE;
+
+	toy->taken[slot] = false;
+	return slot;
 }
 
 static int publish(struct toy *toy, const struct toy_function *function)
@@ -42,11 +36,14 @@ static int publish(struct toy *toy, const struct toy_function *function)
 		{ function->leave_at, 30, 1, NULL },
 	};
 	struct tickmap_code code = TICKMAP_CODE_INIT;
+	char name[] = "toy_enter";
 
+	if (function->id != TOY_ENTER_ID)
+		snprintf(name, sizeof(name), "toy_%02x", function->id);
 	code.addr = (uintptr_t)function->code;
 	code.bytes = function->code;
 	code.code_size = function->size;
-	code.name = function->name;
+	code.name = name;
 	code.index = function->index;
 	code.file = "/toy/program.toy";
 	code.lines = lines;
@@ -57,50 +54,81 @@ static int publish(struct toy *toy, const struct toy_function *function)
 }
 
 static int install(struct toy *toy, struct toy_function *function,
-		   const uint8_t *code)
+		   const struct toy_code *code)
 {
+	struct tickmap_unwind_shape shape = TICKMAP_UNWIND_SHAPE_INIT;
 	uint8_t *at = take_slot(toy);
+	int status;
 
-	if (!at || tickmap_emit_spacing(function->size, &function->unwind) >
-			   TOY_SLOT_SIZE)
+	shape.kind = function->frame;
+	shape.leave_at = function->leave_at;
+	shape.frame_size = toy_frame_size;
+	if (function->is_signed)
+		shape.flags = toy_signed_flags;
+	status = tickmap_unwind_build(&function->unwind, &shape);
+	if (status)
+		return status;
+	if (!at ||
+	    tickmap_emit_spacing(code->size, &function->unwind) > TOY_SLOT_SIZE)
 		return TICKMAP_EMIT_E_NOMEM;
-	memcpy(at, code, function->size);
-	__builtin___clear_cache((char *)at, (char *)at + function->size);
+	memcpy(at, code->bytes, code->size);
+	__builtin___clear_cache((char *)at, (char *)at + code->size);
 	function->code = at;
+	function->size = code->size;
 	function->index = ++toy->next_index;
-	name_function(function);
 	/* Before it first runs. */
 	return publish(toy, function);
 }
 
+int toy_compile(struct toy *toy, struct toy_function *function)
+{
+	struct toy_code code = { .size = 0 };
+
+	toy_put_prologue(&code, function);
+	toy_put_push(&code, function->id);
+	function->enter_at = code.size;
+	toy_put_spin(&code, function->spins);
+	if (function->callee)
+		toy_put_call(&code, &function->callee->code);
+	if (function->probe)
+		toy_put_probe(&code, function->probe);
+	toy_put_pop(&code);
+	function->leave_at = code.size;
+	toy_put_epilogue(&code, function);
+	return install(toy, function, &code);
+}
+
+static int compile_enter(struct toy *toy)
+{
+	struct toy_function *enter = &toy->enter;
+	struct toy_code code = { .size = 0 };
+
+	enter->id = TOY_ENTER_ID;
+	enter->frame = TICKMAP_UNWIND_FRAME_POINTER;
+	toy_put_prologue(&code, enter);
+	toy_put_first_push(&code, enter->id);
+	enter->enter_at = code.size;
+	toy_put_first_call(&code);
+	enter->leave_at = code.size;
+	toy_put_epilogue(&code, enter);
+	return install(toy, enter, &code);
+}
+
 int toy_open(struct toy *toy, struct tickmap_emit *emit)
 {
-	uint8_t code[TOY_MAX_CODE];
 	/* A real JIT would not keep it writable. */
 	void *arena = mmap(NULL, TOY_SLOTS * TOY_SLOT_SIZE,
 			   PROT_READ | PROT_WRITE | PROT_EXEC,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int status;
 
 	memset(toy, 0, sizeof(*toy));
 	if (arena == MAP_FAILED)
 		return TICKMAP_EMIT_E_NOMEM;
 	toy->emit = emit;
 	toy->arena = arena;
-	toy->enter.id = TOY_ENTER_ID;
-	status = toy_assemble_enter(&toy->enter, code);
-	return status ? status : install(toy, &toy->enter, code);
+	return compile_enter(toy);
 }
 
-int toy_compile(struct toy *toy, struct toy_function *function)
-{
-	uint8_t code[TOY_MAX_CODE];
-	int status = toy_assemble(function, code);
-
-	return status ? status : install(toy, function, code);
-}
-
-/* To another slot. Nobody may be in the function. */
 int toy_move(struct toy *toy, struct toy_function *function)
 {
 	uint8_t *from = function->code;
@@ -111,9 +139,8 @@ int toy_move(struct toy *toy, struct toy_function *function)
 	memcpy(to, from, function->size);
 	__builtin___clear_cache((char *)to, (char *)to + function->size);
 	function->code = to;
-	give_slot(toy, from);
 	/* So that the next function takes the slot that has just been left. */
-	toy->next_index = (size_t)(from - toy->arena) / TOY_SLOT_SIZE +
+	toy->next_index = give_slot(toy, from) +
 			  (toy->next_index / TOY_SLOTS + 1) * TOY_SLOTS;
 	return toy->emit ? tickmap_emit_move(toy->emit, (uintptr_t)from,
 					     (uintptr_t)to, function->size,
@@ -140,13 +167,4 @@ void toy_run(const struct toy *toy, const struct toy_function *function)
 
 	memcpy(&enter, &toy->enter.code, sizeof(enter));
 	enter(function->code);
-}
-
-size_t toy_stack_ids(uint64_t true_stack, uint8_t ids[TOY_DEPTH + 1])
-{
-	size_t count = 0;
-
-	for (; true_stack; true_stack >>= 8)
-		ids[count++] = (uint8_t)true_stack;
-	return count;
 }

@@ -26,15 +26,12 @@
 #define TOY_DEPTH 7 /* ids that fit below TOY_ENTER_ID */
 #define TOY_SLOT_SIZE 256
 #define TOY_SLOTS 64
-#define TOY_MAX_CODE 128
-
-enum toy_frame { TOY_FRAME_POINTER, TOY_FIXED, TOY_LEAF };
 
 /* What is asked for, then what was made of it. */
 struct toy_function {
 	/* asked for */
-	uint8_t id; /* 1..TOY_MAX_ID; its name is toy_ID in hex */
-	enum toy_frame frame;
+	uint8_t id;	/* 1..TOY_MAX_ID; its name is toy_ID in hex */
+	uint32_t frame; /* TICKMAP_UNWIND_FRAME_POINTER, _FIXED or _LEAF */
 	bool is_signed; /* aarch64: landing pad and signed return address */
 	uint32_t spins;
 	const struct toy_function *callee;  /* or NULL; wherever it moves */
@@ -46,7 +43,6 @@ struct toy_function {
 	uint32_t leave_at;
 	uint64_t index;
 	struct tickmap_unwind unwind;
-	char name[16];
 };
 
 struct toy {
@@ -60,17 +56,30 @@ struct toy {
 /* All of these return 0 or a status of the emit library. */
 int toy_open(struct toy *toy, struct tickmap_emit *emit);
 int toy_compile(struct toy *toy, struct toy_function *function);
+/* To another slot. Nobody may be in the function. */
 int toy_move(struct toy *toy, struct toy_function *function);
 void toy_free(struct toy *toy, struct toy_function *function);
 void toy_close(struct toy *toy);
 void toy_run(const struct toy *toy, const struct toy_function *function);
 
-/* Names of a true stack, innermost first; how many. */
-size_t toy_stack_ids(uint64_t true_stack, uint8_t ids[TOY_DEPTH + 1]);
-
-/* One for each machine. Both set .size, .enter_at, .leave_at, .unwind. */
-int toy_assemble(struct toy_function *function, uint8_t code[TOY_MAX_CODE]);
-int toy_assemble_enter(struct toy_function *function,
-		       uint8_t code[TOY_MAX_CODE]);
+/* Code under construction, and what each machine puts into it. */
+struct toy_code {
+	uint8_t bytes[TOY_SLOT_SIZE];
+	uint32_t size;
+};
+extern const uint32_t toy_frame_size;
+extern const uint32_t toy_signed_flags; /* TICKMAP_UNWIND_* of .is_signed */
+void toy_put_prologue(struct toy_code *code, const struct toy_function *f);
+void toy_put_epilogue(struct toy_code *code, const struct toy_function *f);
+/* The function comes onto the true stack, and leaves it. */
+void toy_put_push(struct toy_code *code, uint8_t id);
+void toy_put_pop(struct toy_code *code);
+void toy_put_spin(struct toy_code *code, uint32_t spins);
+void toy_put_call(struct toy_code *code, uint8_t *const *callee);
+void toy_put_probe(struct toy_code *code, void (*probe)(uint64_t));
+/* toy_enter: the true stack is this one id; call the argument with it, then
+ * have the register as it was. */
+void toy_put_first_push(struct toy_code *code, uint8_t id);
+void toy_put_first_call(struct toy_code *code);
 
 #endif
