@@ -76,7 +76,8 @@ enum tickmap_emit_status {
 	TICKMAP_EMIT_E_ARGUMENT = -1, /* a parameter contradicts this header */
 	TICKMAP_EMIT_E_NOMEM = -2,
 	TICKMAP_EMIT_E_OS = -3,	       /* tickmap_emit_errno says which */
-	TICKMAP_EMIT_E_UNSAFE = -4,    /* a link, a foreign file, a FIFO, ... */
+	TICKMAP_EMIT_E_UNSAFE = -4,    /* a link, a foreign file, a FIFO, ...:
+					  see tickmap_emit_open */
 	TICKMAP_EMIT_E_EXISTS = -5,    /* a file is there that we must keep */
 	TICKMAP_EMIT_E_FORKED = -6,    /* see "Fork" above */
 	TICKMAP_EMIT_E_TOO_LARGE = -7, /* the code would not fit one append:
@@ -188,7 +189,10 @@ struct tickmap_emit;
  * since this process started, by a handle closed since or before an exec, which
  * a recorder still needs.
  *
- * On failure *ret_emit is NULL and errno says more for TICKMAP_EMIT_E_OS.
+ * On failure *ret_emit is NULL and errno says more: for TICKMAP_EMIT_E_OS why
+ * the system refused, for TICKMAP_EMIT_E_UNSAFE what has the name: ELOOP a
+ * symbolic link, EMLINK a file with a second name, EPERM another user's file,
+ * EISDIR a folder, EINVAL a FIFO or a device, EEXIST one that reappears.
  */
 TICKMAP_EMIT_API int
 tickmap_emit_open(const struct tickmap_emit_options *options,
@@ -247,7 +251,7 @@ struct tickmap_code {
 	uint64_t addr;	    /* where the code runs */
 	uint64_t code_size; /* bytes; the length of the function */
 	const void *bytes;  /* the code; NULL: zeros stand for it */
-	const char *name;   /* any bytes, see below */
+	const char *name;   /* any bytes, see "Names"; not NULL */
 	size_t name_length; /* 0: name is NUL-terminated */
 	uint64_t index;	    /* 0: the next unused one */
 	const char *file;   /* source file or NULL */
@@ -256,7 +260,7 @@ struct tickmap_code {
 	const struct tickmap_unwind *unwind; /* or NULL */
 	uint64_t mapped_size; /* room kept behind the code for its unwinding
 				 bytes (see tickmap_emit_spacing); 0: none */
-	const void *eh_frame; /* or NULL; see below */
+	const void *eh_frame; /* or NULL; see "Raw unwinding" */
 	size_t eh_frame_size; /* at most 64 KiB */
 };
 

@@ -381,6 +381,11 @@ int tickmap_emit_before_fork(struct tickmap_emit *emit)
 	return TICKMAP_EMIT_OK;
 }
 
+static bool says_errno(int status)
+{
+	return status == TICKMAP_EMIT_E_OS || status == TICKMAP_EMIT_E_UNSAFE;
+}
+
 /* In the parent: nothing was held but, perhaps, the lock. */
 static int after_fork_in_parent(struct tickmap_emit *emit)
 {
@@ -434,7 +439,7 @@ int tickmap_emit_after_fork(struct tickmap_emit *emit)
 		return tickmap_emit_live_publish(emit);
 	if (status) {
 		tickmap_emit_latch(emit, status,
-				   status == TICKMAP_EMIT_E_OS ? errno : 0);
+				   says_errno(status) ? errno : 0);
 		*(volatile uint32_t *)emit->region = 1;
 	}
 	return status;

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* How often a name may reappear between unlinking and creating it. */
@@ -70,10 +69,29 @@ static int join_path(char *path, const char *dir, const char *name)
 	return TICKMAP_EMIT_E_OS;
 }
 
-static bool is_plain_and_ours(const struct stat *st)
+/* What keeps us from a file that is there, as emit.h lists it; 0: nothing. */
+static int objection(const struct stat *st)
 {
-	return S_ISREG(st->st_mode) && st->st_uid == geteuid() &&
-	       st->st_nlink == 1;
+	if (S_ISLNK(st->st_mode))
+		return ELOOP;
+	if (S_ISDIR(st->st_mode))
+		return EISDIR;
+	if (!S_ISREG(st->st_mode))
+		return EINVAL;
+	if (st->st_uid != geteuid())
+		return EPERM;
+	return st->st_nlink == 1 ? 0 : EMLINK;
+}
+
+/* 0, or TICKMAP_EMIT_E_UNSAFE and errno. */
+static int refuse_unsafe(const struct stat *st)
+{
+	int why = objection(st);
+
+	if (!why)
+		return TICKMAP_EMIT_OK;
+	errno = why;
+	return TICKMAP_EMIT_E_UNSAFE;
 }
 
 /*
@@ -85,15 +103,8 @@ static bool is_of_this_life(const struct stat *st)
 {
 	const uint64_t slack = UINT64_C(50000000);
 	uint64_t started = tickmap_emit_os_started();
-#if defined(__APPLE__)
-	struct timespec written = st->st_mtimespec;
-#else
-	struct timespec written = st->st_mtim;
-#endif
-	uint64_t ns = (uint64_t)written.tv_sec * UINT64_C(1000000000) +
-		      (uint64_t)written.tv_nsec;
 
-	return started && ns + slack >= started;
+	return started && tickmap_emit_os_written(st) + slack >= started;
 }
 
 /* Make room for a file whose name is taken. *ret_held as in file_create. */
@@ -101,11 +112,13 @@ static int clear_name(int dir_fd, const char *name, enum emit_found found,
 		      bool *ret_held)
 {
 	struct stat st;
+	int status;
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? TICKMAP_EMIT_OK : TICKMAP_EMIT_E_OS;
-	if (!is_plain_and_ours(&st))
-		return TICKMAP_EMIT_E_UNSAFE;
+	status = refuse_unsafe(&st);
+	if (status)
+		return status;
 	*ret_held =
 		is_of_this_life(&st) ||
 		tickmap_emit_os_holds((uint64_t)st.st_dev, (uint64_t)st.st_ino);
@@ -139,6 +152,8 @@ static int create_at(int dir_fd, const char *name, mode_t mode,
 		if (status)
 			return status;
 	}
+	/* Somebody makes it anew each time. */
+	errno = EEXIST;
 	return TICKMAP_EMIT_E_UNSAFE;
 }
 
@@ -181,8 +196,9 @@ int tickmap_emit_file_join(struct emit_file *file, const char *dir,
 
 	if (status)
 		return status;
-	/* O_NONBLOCK: should it have become a FIFO, do not wait for readers. */
-	fd = open(file->path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC |
+	/* O_NONBLOCK: should it have become a FIFO, do not wait for readers.
+	 * Read is its last byte; see ends_whole. */
+	fd = open(file->path, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC |
 				      O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return errno == ELOOP || errno == ENXIO ? TICKMAP_EMIT_E_UNSAFE
@@ -191,9 +207,10 @@ int tickmap_emit_file_join(struct emit_file *file, const char *dir,
 		close_quietly(fd);
 		return TICKMAP_EMIT_E_OS;
 	}
-	if (!is_plain_and_ours(&st)) {
-		close(fd);
-		return TICKMAP_EMIT_E_UNSAFE;
+	status = refuse_unsafe(&st);
+	if (status) {
+		close_quietly(fd);
+		return status;
 	}
 	move_up(&fd);
 	set_open(file, fd, false, (uint64_t)st.st_size);
@@ -325,8 +342,8 @@ static bool is_beyond_limit(const struct emit_file *file, size_t size)
 	return file->size > limit || size > limit - file->size;
 }
 
-int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
-			     int count)
+static int append_whole(struct emit_file *file, const struct iovec *iov,
+			int count)
 {
 	size_t total = 0;
 	size_t done;
@@ -353,6 +370,29 @@ int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
 	return 0;
 }
 
+/* Has the other writer of a map ended its last line? */
+static bool ends_whole(const struct emit_file *file)
+{
+	off_t end = lseek(file->fd, 0, SEEK_END);
+	char last = '\n';
+
+	return end <= 0 || pread(file->fd, &last, 1, end - 1) != 1 ||
+	       last == '\n';
+}
+
+int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,
+			     int count)
+{
+	struct iovec feed = { (void *)(uintptr_t) "\n", 1 };
+	int error;
+
+	if (!file->created && !ends_whole(file)) {
+		error = append_whole(file, &feed, 1);
+		if (error)
+			return error;
+	}
+	return append_whole(file, iov, count);
+}
 void tickmap_emit_file_close(struct emit_file *file)
 {
 	close_quietly(file->fd);

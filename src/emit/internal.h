@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <tickmap/emit.h>
@@ -216,6 +217,8 @@ void tickmap_emit_file_discard(struct emit_file *file);
 uint64_t tickmap_emit_os_clock(void);
 /* When this process started, exec or not, by the wall clock; 0: unknown. */
 uint64_t tickmap_emit_os_started(void);
+/* When a file was last written to, by the same clock. */
+uint64_t tickmap_emit_os_written(const struct stat *st);
 /* NULL in programs that run with more rights than their user has. */
 const char *tickmap_emit_os_getenv(const char *name);
 /* The calling thread's id in the process `pid`, which is the caller's. */
@@ -246,6 +249,8 @@ uint64_t tickmap_emit_scale_ticks(uint64_t ticks, uint32_t numer,
 
 /* EM_* of this process. */
 uint32_t tickmap_emit_native_machine(void);
+/* Let the processor's other thread run for a moment. */
+void tickmap_emit_relax(void);
 
 /* What unwind.c has to know of a machine. Registers by DWARF number. */
 #define EMIT_SHAPE_RULES 8

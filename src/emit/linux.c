@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -66,6 +65,12 @@ uint64_t tickmap_emit_os_started(void)
 	return (uint64_t)(wall.tv_sec - boot.tv_sec) * UINT64_C(1000000000) +
 	       (uint64_t)wall.tv_nsec - (uint64_t)boot.tv_nsec +
 	       ticks * (UINT64_C(1000000000) / (uint64_t)hz);
+}
+
+uint64_t tickmap_emit_os_written(const struct stat *st)
+{
+	return (uint64_t)st->st_mtim.tv_sec * UINT64_C(1000000000) +
+	       (uint64_t)st->st_mtim.tv_nsec;
 }
 
 const char *tickmap_emit_os_getenv(const char *name)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* EM_* of this process. */
+/* What the library has to know of the machine that it runs on. */
 #include "internal.h"
 
 uint32_t tickmap_emit_native_machine(void)
@@ -22,5 +22,14 @@ uint32_t tickmap_emit_native_machine(void)
 	return 258;
 #else
 #error "which EM_* is this?"
+#endif
+}
+
+void tickmap_emit_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
 #endif
 }

@@ -9,7 +9,6 @@
 #include <mach/mach_time.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/sysctl.h>
 #include <unistd.h>
 
@@ -51,6 +50,12 @@ uint64_t tickmap_emit_os_started(void)
 	return (uint64_t)info.kp_proc.p_starttime.tv_sec *
 		       UINT64_C(1000000000) +
 	       (uint64_t)info.kp_proc.p_starttime.tv_usec * 1000;
+}
+
+uint64_t tickmap_emit_os_written(const struct stat *st)
+{
+	return (uint64_t)st->st_mtimespec.tv_sec * UINT64_C(1000000000) +
+	       (uint64_t)st->st_mtimespec.tv_nsec;
 }
 
 const char *tickmap_emit_os_getenv(const char *name)

@@ -175,15 +175,6 @@ static void serve(struct tickmap_emit *emit, struct emit_request *first)
 		oldest = serve_group(emit, oldest);
 }
 
-static void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 /* Longer than a few writes take, shorter than a turn of the scheduler. */
 #define SPINS 256
 #define SPINS_A_TRY 32
@@ -203,7 +194,7 @@ static void publish_through_others(struct tickmap_emit *emit,
 			pthread_mutex_lock(&emit->lock);
 		else if (i % SPINS_A_TRY ||
 			 pthread_mutex_trylock(&emit->lock)) {
-			relax();
+			tickmap_emit_relax();
 			continue;
 		}
 		/* Ours is among them, or has been. */

@@ -118,27 +118,32 @@ static void a_stale_file_of_ours_is_replaced_not_rewritten(void **state)
 	tickmap_emit_close(emit);
 }
 
-static void assert_refused(const char *dir, uint32_t sink, int status)
+static void assert_refused(const char *dir, uint32_t sink, int why)
 {
 	struct tickmap_emit *emit = (void *)1;
 
-	assert_int_equal(open_emit(dir, sink, 0, &emit), status);
+	errno = 0;
+	assert_int_equal(open_emit(dir, sink, 0, &emit), TICKMAP_EMIT_E_UNSAFE);
+	assert_int_equal(errno, why);
 	assert_null(emit);
-	assert_int_equal(open_emit(dir, DUMP | MAP, 0, &emit), status);
+	errno = 0;
+	assert_int_equal(open_emit(dir, DUMP | MAP, 0, &emit),
+			 TICKMAP_EMIT_E_UNSAFE);
+	assert_int_equal(errno, why);
 	assert_null(emit);
 }
 
 static void assert_both_refused(const char *dir, const char *dump,
 				const char *map,
-				void (*plant)(const char *path))
+				void (*plant)(const char *path), int why)
 {
 	plant(dump);
-	assert_refused(dir, DUMP, TICKMAP_EMIT_E_UNSAFE);
+	assert_refused(dir, DUMP, why);
 	/* What was made before the refusal is gone again. */
 	assert_int_equal(access(map, F_OK), -1);
 	remove(dump);
 	plant(map);
-	assert_refused(dir, MAP, TICKMAP_EMIT_E_UNSAFE);
+	assert_refused(dir, MAP, why);
 	assert_int_equal(access(dump, F_OK), -1);
 	remove(map);
 }
@@ -176,25 +181,25 @@ static void planted_links_are_refused_and_their_target_untouched(void **state)
 	snprintf(victim, sizeof(victim), "%s/victim", (char *)*state);
 	write_text(victim, "precious");
 	assert_both_refused(*state, dump_in(*state), map_in(*state),
-			    plant_symlink);
+			    plant_symlink, ELOOP);
 	assert_true(holds_text(victim, "precious"));
 	assert_both_refused(*state, dump_in(*state), map_in(*state),
-			    plant_hard_link);
+			    plant_hard_link, EMLINK);
 	assert_true(holds_text(victim, "precious"));
 	/* a link that leads nowhere must not make its target */
 	assert_int_equal(unlink(victim), 0);
 	assert_both_refused(*state, dump_in(*state), map_in(*state),
-			    plant_symlink);
+			    plant_symlink, ELOOP);
 	assert_int_equal(access(victim, F_OK), -1);
 }
 
 static void fifos_and_folders_are_refused_without_waiting(void **state)
 {
 	alarm(20);
+	assert_both_refused(*state, dump_in(*state), map_in(*state), plant_fifo,
+			    EINVAL);
 	assert_both_refused(*state, dump_in(*state), map_in(*state),
-			    plant_fifo);
-	assert_both_refused(*state, dump_in(*state), map_in(*state),
-			    plant_folder);
+			    plant_folder, EISDIR);
 	alarm(0);
 }
 
@@ -205,7 +210,7 @@ static void a_foreign_file_is_refused_even_by_root(void **state)
 		skip();
 	}
 	assert_both_refused(*state, dump_in(*state), map_in(*state),
-			    plant_foreign);
+			    plant_foreign, EPERM);
 }
 
 static int nobody_in_a_sticky_folder(const char *dir)
@@ -331,6 +336,37 @@ static void what_another_writer_of_this_process_holds_is_not_stale(void **state)
 					       "1000 9 ours\n"
 					       "20 10 again\n"));
 	assert_true(holds_text(dump_in(*state), "their dump"));
+}
+
+static void
+a_line_that_another_writer_has_not_ended_does_not_take_ours(void **state)
+{
+	FILE *other = fopen(map_in(*state), "ae");
+	struct tickmap_code code = small_code("ours");
+	struct tickmap_emit *emit;
+
+	fputs("10 10 half", other);
+	fflush(other);
+	assert_int_equal(open_emit(*state, MAP, 0, &emit), 0);
+	assert_int_equal(tickmap_emit_state(emit),
+			 TICKMAP_EMIT_STATE_MAP_SHARED);
+	assert_int_equal(tickmap_emit_code(emit, &code), 0);
+	assert_int_equal(tickmap_emit_code(emit, &code), 0);
+	fputs("20 10 ha", other);
+	fflush(other);
+	assert_int_equal(tickmap_emit_code(emit, &code), 0);
+	fputs("lf\n", other);
+	fflush(other);
+	assert_int_equal(tickmap_emit_code(emit, &code), 0);
+	assert_int_equal(tickmap_emit_close(emit), 0);
+	fclose(other);
+	assert_true(holds_text(map_in(*state), "10 10 half\n"
+					       "1000 9 ours\n"
+					       "1000 9 ours\n"
+					       "20 10 ha\n"
+					       "1000 9 ours\n"
+					       "lf\n"
+					       "1000 9 ours\n"));
 }
 
 static bool maps_have(const char *path, const char *permissions)
@@ -569,6 +605,8 @@ int main(void)
 		SCRATCH_TEST(with_keep_existing_the_dump_goes_beside),
 		SCRATCH_TEST(
 			what_another_writer_of_this_process_holds_is_not_stale),
+		SCRATCH_TEST(
+			a_line_that_another_writer_has_not_ended_does_not_take_ours),
 		SCRATCH_TEST(the_marker_is_mapped_until_close),
 		SCRATCH_TEST(without_a_marker_publishing_goes_on_and_says_so),
 		SCRATCH_TEST(a_full_disk_leaves_whole_records),

@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The library as others build and link it: the header alone in three languages,
-# each source by plain cc, the amalgamated one from each language, by pkg-config
-# and by CMake; what the objects export and need, and their size.
-# usage: library_test.sh SOURCE_ROOT SHARED_OBJECT PKG_CONFIG_FOLDER
+# each source by plain cc, the amalgamated one from each language; out of an
+# installation, by pkg-config (shared and static) and by CMake; what the objects
+# export and need, and their size.
+# usage: library_test.sh SOURCE_ROOT SHARED_OBJECT BUILD_ROOT
 set -eu
-root=$1 shared=$2 pc=$3
+root=$1 shared=$2 build=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 strict='-Wall -Wextra -Werror -pedantic-errors'
@@ -62,14 +63,16 @@ for cc in $compilers; do
 		$cc -std=$std $strict -I"$root/include" -c "$work/use.c" \
 			-o "$work/use.o"
 	done
-	$cc -x c++ -std=c++11 $strict -I"$root/include" -c "$work/use.cc" \
-		-o "$work/use.o"
-	for source in "$root"/src/emit/*.c; do
-		$cc -std=c11 -Werror -fPIC -fvisibility=hidden -c \
-			-I"$root/include" "$source" -o "$work/one.o"
+	for std in c++11 c++17; do
+		$cc -x c++ -std=$std $strict -I"$root/include" -c \
+			"$work/use.cc" -o "$work/use.o"
 	done
+	for source in "$root"/src/emit/*.c; do
+		$cc -std=c11 -Werror -fsyntax-only -I"$root/include" "$source"
+	done
+	$cc -std=c11 $strict -fsyntax-only "$work/tickmap_emit.c"
 	for std in c99 gnu17; do
-		$cc -std=$std -O2 -Wall -Wextra -Werror -c \
+		$cc -std=$std -O2 $strict -c \
 			"$work/tickmap_emit.c" -o "$work/all.o"
 		$cc -std=$std $strict -I"$work" "$work/main.c" "$work/all.o" \
 			-lpthread -o "$work/program"
@@ -105,19 +108,31 @@ for cc in $compilers; do
 	[ "$text" -lt 40960 ]
 done
 
-if command -v pkg-config >/dev/null && [ -e "$pc/tickmap-emit.pc" ]; then
-	flags=$(PKG_CONFIG_PATH=$pc pkg-config --libs tickmap-emit)
-	case $flags in *-ltickmap-emit*) ;; *) exit 1 ;; esac
-	if ! nm -D "$shared" | grep -q 'U __asan\|U __tsan'; then
-		folder=$(cd "$(dirname "$shared")" && pwd)
-		$cc -I"$root/include" "$work/installed.c" -L"$folder" \
-			-ltickmap-emit -Wl,-rpath,"$folder" -o "$work/program"
-		publishes "$work/program"
-	fi
-	echo "pkg-config: $flags"
+# Out of an installation. What sanitizers have made does not link like this.
+cmake_file=$root/src/emit/tickmap-emit.cmake
+if ! nm -D "$shared" | grep -q 'U __asan\|U __tsan'; then
+	meson install -C "$build" --no-rebuild --quiet --destdir "$work/root"
+	PKG_CONFIG_PATH=$(dirname "$(find "$work/root" -name tickmap-emit.pc)")
+	export PKG_CONFIG_PATH
+	flags=$(pkg-config --define-prefix --cflags --libs tickmap-emit)
+	lib=$(pkg-config --define-prefix --variable=libdir tickmap-emit)
+	# shellcheck disable=SC2086
+	$cc $strict "$work/installed.c" $flags -Wl,-rpath,"$lib" \
+		-o "$work/program"
+	publishes "$work/program"
+	readelf -d "$work/program" | grep -q 'NEEDED.*libtickmap-emit\.so\.0'
+	# shellcheck disable=SC2046
+	$cc $strict -static "$work/installed.c" -o "$work/program" \
+		$(pkg-config --define-prefix --static --cflags --libs \
+			tickmap-emit)
+	publishes "$work/program"
+	cmake_file=$(find "$work/root" -name tickmap-emit.cmake)
+	cmp "${cmake_file%/*}/tickmap_emit.c" "$work/tickmap_emit.c"
+	cmp "${cmake_file%/*}/tickmap_emit.h" "$work/tickmap_emit.h"
+	echo "pkg-config, shared and static: links and runs"
 fi
 if command -v cmake >/dev/null; then
-	cp "$root/src/emit/tickmap-emit.cmake" "$work"
+	cp "$cmake_file" "$work/tickmap-emit.cmake"
 	cat >"$work/CMakeLists.txt" <<'EOF'
 cmake_minimum_required(VERSION 3.10)
 project(my_jit C)
