@@ -61,7 +61,8 @@ static size_t read_chain(const struct tickmap_sample *sample, uint16_t misc,
 		*ret_user |= !kernel;
 		links[count++] =
 			(struct tickmap_link) { .avma = ip - (caller && ip),
-						.kernel = kernel };
+						.kernel = kernel,
+						.caller = caller && ip };
 		caller = true;
 	}
 	return count;
@@ -86,8 +87,9 @@ static uint32_t add_links(struct tickmap_loader *loader, uint32_t pid,
 	for (size_t i = count; i-- > 0 && stack != TICKMAP_NONE;)
 		stack = tickmap_stacks_add(
 			&loader->stacks, stack, links[i].avma,
-			links[i].kernel ? TICKMAP_STACK_KERNEL
-					: TICKMAP_STACK_USER);
+			links[i].kernel	  ? TICKMAP_STACK_KERNEL
+			: links[i].caller ? TICKMAP_STACK_CALLER
+					  : TICKMAP_STACK_USER);
 	return stack;
 }
 
@@ -189,13 +191,17 @@ static bool join(struct tickmap_loader *loader, struct tickmap_raw_sample *raw,
 	const struct tickmap_stack *all = loader->stacks.all.items;
 	size_t count = 0;
 
-	for (uint32_t s = user; all[s].kind == TICKMAP_STACK_USER;
+	for (uint32_t s = user; all[s].kind == TICKMAP_STACK_USER ||
+				all[s].kind == TICKMAP_STACK_CALLER;
 	     s = all[s].parent) {
 		struct tickmap_link *link;
 		if (!tickmap_vec_reserve(&loader->links, count + 1))
 			return false;
 		link = &loader->links.items[count++];
-		*link = (struct tickmap_link) { .avma = all[s].avma };
+		*link = (struct tickmap_link) {
+			.avma = all[s].avma,
+			.caller = all[s].kind == TICKMAP_STACK_CALLER,
+		};
 	}
 	raw->truncated = 0;
 	raw->stack = tickmap_chains_join(loader, raw->pid, loader->links.items,

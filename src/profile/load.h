@@ -103,6 +103,7 @@ struct tickmap_deferred {
 struct tickmap_link {
 	uint64_t avma;
 	bool kernel;
+	bool caller; /* avma is a return address minus one */
 };
 
 /* A program in a process: what one exec started. */

@@ -32,14 +32,40 @@ static uint32_t epoch_at(struct resolving *r, struct tickmap_process *p,
 	return p->epoch;
 }
 
+/*
+ * Whose is a return address? The byte before it is the call's, but not where a
+ * runtime makes up the first frame: Erlang and Guile start a process with a
+ * return to the first byte of code that nobody called.
+ */
+static struct tickmap_owner owner_of(const struct tickmap_loader *loader,
+				     const struct tickmap_process *process,
+				     const struct tickmap_stack *s,
+				     uint64_t time_ns)
+{
+	struct tickmap_owner owner = tickmap_timeline_find(
+		process->timeline, time_ns, s->avma, TICKMAP_SLACK_NS);
+
+	if (s->kind != TICKMAP_STACK_CALLER ||
+	    loader->stacks.all.items[s->parent].kind != TICKMAP_STACK_PROCESS ||
+	    (owner.owner != TICKMAP_NO_OWNER &&
+	     owner.layer == TICKMAP_LAYER_FILE))
+		return owner;
+	struct tickmap_owner next = tickmap_timeline_find(
+		process->timeline, time_ns, s->avma + 1, TICKMAP_SLACK_NS);
+	return next.owner != TICKMAP_NO_OWNER &&
+			       next.layer == TICKMAP_LAYER_CODE &&
+			       next.start == s->avma + 1
+		       ? next
+		       : owner;
+}
+
 static uint32_t user_frame(struct tickmap_loader *loader,
 			   const struct tickmap_process *process,
 			   struct tickmap_stack *s, uint64_t time_ns,
 			   bool *ret_early)
 {
 	const struct tickmap_profile *profile = loader->profile;
-	struct tickmap_owner owner = tickmap_timeline_find(
-		process->timeline, time_ns, s->avma, TICKMAP_SLACK_NS);
+	struct tickmap_owner owner = owner_of(loader, process, s, time_ns);
 	bool in_file = owner.owner != TICKMAP_NO_OWNER &&
 		       owner.layer == TICKMAP_LAYER_FILE;
 	uint32_t map = in_file ? (uint32_t)owner.owner + 1 : 0;

@@ -13,6 +13,7 @@
 enum tickmap_stack_kind {
 	TICKMAP_STACK_PROCESS, /* one a pid, just below the root */
 	TICKMAP_STACK_USER,
+	TICKMAP_STACK_CALLER, /* a user's return address minus one */
 	TICKMAP_STACK_KERNEL,
 };
 

@@ -117,6 +117,7 @@ static size_t links_of(struct unwinding *u, size_t count)
 		bool exact = !i || tickmap_unwind_is_exact(u->unwinder, i);
 		links[i] = (struct tickmap_link) {
 			.avma = u->ips[i] - (!exact && u->ips[i]),
+			.caller = !exact && u->ips[i],
 		};
 	}
 	return count;

@@ -372,6 +372,7 @@ static void callers_are_looked_up_one_byte_earlier(void **state)
 		(uint64_t)PERF_CONTEXT_USER,
 		JIT + 64,
 		JIT + 64,
+		JIT + 64,
 	};
 
 	(void)state;
@@ -381,7 +382,7 @@ static void callers_are_looked_up_one_byte_earlier(void **state)
 	dump_load(&dump, START, PID, JIT, 64, "py::first:/a.py");
 	dump_load(&dump, START, PID, JIT + 64, 64, "second");
 	embed(&r, PID, &dump);
-	record_chain(&r, START + MS, PID, PID, chain, 5);
+	record_chain(&r, START + MS, PID, PID, chain, 6);
 
 	struct tickmap_profile *p = recording_load(&r, NULL);
 	assert_int_equal(leaf(p, 0)->kind, TICKMAP_FRAME_KERNEL);
@@ -397,6 +398,10 @@ static void callers_are_looked_up_one_byte_earlier(void **state)
 	f = &p->frames.items[p->nodes.items[node].frame];
 	assert_string_equal(text(p, f->name), "py::first:/a.py");
 	assert_int_equal(f->kind, TICKMAP_FRAME_PYTHON);
+	/* The first frame was made up: nobody called from there. */
+	node = p->nodes.items[node].parent;
+	f = &p->frames.items[p->nodes.items[node].frame];
+	assert_string_equal(text(p, f->name), "second");
 	assert_int_equal(p->nodes.items[node].parent, 0);
 	done(&r, p);
 }

@@ -117,6 +117,14 @@ static void count(struct world *w, uint32_t pid, uint64_t when,
 		bool is_early;
 		const struct load *l =
 			owner(w, pid, when, ips[i] - (i > 0), &is_early);
+		/* A made-up first frame returns to where code begins. */
+		bool next_early;
+		const struct load *next =
+			owner(w, pid, when, ips[i], &next_early);
+		if (i == DEPTH - 1 && next && next->avma == ips[i]) {
+			l = next;
+			is_early = next_early;
+		}
 		if (!l) {
 			named = false;
 			w->unresolved++;
