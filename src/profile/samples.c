@@ -32,6 +32,18 @@ static uint32_t epoch_at(struct resolving *r, struct tickmap_process *p,
 	return p->epoch;
 }
 
+static bool is_first(const struct tickmap_loader *loader,
+		     const struct tickmap_stack *s)
+{
+	const struct tickmap_stack *above =
+		&loader->stacks.all.items[s->parent];
+
+	/* Chains of frame pointers like to end in a zero. */
+	if (above->kind != TICKMAP_STACK_PROCESS && !above->avma)
+		above = &loader->stacks.all.items[above->parent];
+	return above->kind == TICKMAP_STACK_PROCESS;
+}
+
 /*
  * Whose is a return address? The byte before it is the call's, but not where a
  * runtime makes up the first frame: Erlang and Guile start a process with a
@@ -45,8 +57,7 @@ static struct tickmap_owner owner_of(const struct tickmap_loader *loader,
 	struct tickmap_owner owner = tickmap_timeline_find(
 		process->timeline, time_ns, s->avma, TICKMAP_SLACK_NS);
 
-	if (s->kind != TICKMAP_STACK_CALLER ||
-	    loader->stacks.all.items[s->parent].kind != TICKMAP_STACK_PROCESS ||
+	if (s->kind != TICKMAP_STACK_CALLER || !is_first(loader, s) ||
 	    (owner.owner != TICKMAP_NO_OWNER &&
 	     owner.layer == TICKMAP_LAYER_FILE))
 		return owner;
