@@ -21,6 +21,10 @@ enum {
 	/* Only a record that agrees with itself may keep us waiting for more
 	 * than this. */
 	DOUBTFUL_MAX = 1 << 20,
+	/* While scanning, anything but a LOAD is smaller than that. */
+	FOUND_MAX = 256 << 20,
+	/* More is taken in slices, so that memory stays small and warm. */
+	SLICE = 256 << 10,
 };
 
 #define MAGIC UINT32_C(0x4a695444)
@@ -34,7 +38,6 @@ enum {
 
 struct tickmap_jitdump {
 	struct tickmap_jit_emit emit;
-	struct tickmap_jitdump_header header;
 	TICKMAP_VEC(uint8_t) buffer;
 	/* Offsets in the file. */
 	uint64_t base;	   /* of the buffer */
@@ -42,10 +45,11 @@ struct tickmap_jitdump {
 	uint64_t at;	   /* where the next record should be */
 	uint64_t scan;	   /* while scanning: the next place to look at */
 	bool has_header, scanning, ended, not_ours;
-	bool cut;	   /* at the end: the record at `at` goes beyond it */
-	bool head_kept;	   /* of that record */
-	uint32_t fixed;	   /* of a LOAD; 0: not known yet */
-	uint64_t times[2]; /* of the last two records */
+	bool header_doubted; /* records may begin before its size says */
+	bool cut;	     /* at the end: the record at `at` goes beyond it */
+	bool head_kept;	     /* of that record */
+	uint32_t fixed;	     /* of a LOAD; 0: not known yet */
+	uint64_t times[2];   /* of the last two records */
 	unsigned time_count;
 };
 
@@ -71,7 +75,26 @@ void tickmap_jitdump_free(struct tickmap_jitdump *dump)
 const struct tickmap_jitdump_header *
 tickmap_jitdump_header(const struct tickmap_jitdump *dump)
 {
-	return dump->has_header ? &dump->header : NULL;
+	return dump->has_header ? &dump->emit.header : NULL;
+}
+
+struct tickmap_jitdump_counts
+tickmap_jitdump_counts(const struct tickmap_jitdump *dump)
+{
+	return dump->emit.counts;
+}
+
+uint64_t tickmap_jitdump_line_bias(const struct tickmap_jitdump *dump)
+{
+	return tickmap_jit_emit_bias(&dump->emit);
+}
+
+bool tickmap_jitdump_is(const void *bytes, size_t size)
+{
+	struct tickmap_bytes b = tickmap_bytes_of(bytes, size);
+	uint32_t magic = tickmap_u32(&b);
+
+	return magic == MAGIC || magic == __builtin_bswap32(MAGIC);
 }
 
 /* Where what was fed ends. */
@@ -88,63 +111,60 @@ static struct tickmap_bytes bytes_at(const struct tickmap_jitdump *dump,
 	size_t left = dump->buffer.count - pos;
 	struct tickmap_bytes b = tickmap_bytes_of(dump->buffer.items + pos,
 						  size < left ? size : left);
-	b.swap = dump->header.swap;
+	b.swap = dump->emit.header.swap;
 	return b;
 }
 
-static void find_header_odd(struct tickmap_jitdump *dump, uint32_t size,
-			    uint32_t pad)
+static void find_header_odd(const struct tickmap_jit_emit *emit, uint32_t pad)
 {
-	struct tickmap_jit_emit *emit = &dump->emit;
+	const struct tickmap_jitdump_header *header = &emit->header;
 
-	if (dump->header.version != 1)
-		tickmap_jit_finding(emit, "JD003", 4, dump->header.version,
-				    false, "version is not 1");
-	if (size != HEADER)
-		tickmap_jit_finding(emit, "JD004", 8, size, false,
-				    "header size is not 40");
-	if (!dump->header.elf_machine)
-		tickmap_jit_finding(emit, "JD005", 12, 0, false,
-				    "ELF machine is not given");
+	if (header->version != 1)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD003, 4, header->version);
+	if (header->size != HEADER)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD004, 8, header->size);
+	if (!header->elf_machine)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD005, 12, 0);
 	if (pad)
-		tickmap_jit_finding(emit, "JD006", 16, pad, false,
-				    "reserved header field is not 0");
-	if (dump->header.flags & ~UINT64_C(1))
-		tickmap_jit_finding(emit, "JD007", 32, dump->header.flags,
-				    false, "unknown header flags");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD006, 16, pad);
+	if (header->flags & ~UINT64_C(1))
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD007, 32, header->flags);
+	if (header->flags & 1)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD009, 32, header->flags);
 }
 
 /* False: wait for more. */
 static bool read_header(struct tickmap_jitdump *dump)
 {
+	struct tickmap_jitdump_header *header = &dump->emit.header;
 	struct tickmap_bytes b = bytes_at(dump, 0, HEADER);
-	uint32_t magic, size, pad;
+	uint32_t magic, pad;
 
 	if (b.size < sizeof(magic))
 		return false;
-	magic = tickmap_u32(&b);
-	if (magic != MAGIC && magic != __builtin_bswap32(MAGIC)) {
-		tickmap_jit_finding(&dump->emit, "JD001", 0, magic, true,
-				    "not a jitdump: wrong magic number");
+	if (!tickmap_jitdump_is(b.base, b.size)) {
+		magic = tickmap_u32(&b);
+		tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD001, 0, magic);
 		dump->not_ours = true;
 		return false;
 	}
 	if (b.size < HEADER)
 		return false;
-	b.swap = dump->header.swap = magic != MAGIC;
-	dump->header.version = tickmap_u32(&b);
-	size = tickmap_u32(&b);
-	dump->header.elf_machine = tickmap_u32(&b);
+	magic = tickmap_u32(&b);
+	b.swap = header->swap = magic != MAGIC;
+	header->version = tickmap_u32(&b);
+	header->size = tickmap_u32(&b);
+	header->elf_machine = tickmap_u32(&b);
 	pad = tickmap_u32(&b);
-	dump->header.pid = tickmap_u32(&b);
-	dump->header.timestamp = tickmap_u64(&b);
-	dump->header.flags = tickmap_u64(&b);
-	dump->emit.elf_machine = dump->header.elf_machine;
-	dump->emit.pid = dump->header.pid;
-	find_header_odd(dump, size, pad);
-	/* Mono says 8 and writes 40. If a larger size is wrong, the records
-	 * are found by scanning from 40 on. */
-	dump->at = size > HEADER && size <= HEADER_MAX ? size : HEADER;
+	header->pid = tickmap_u32(&b);
+	header->timestamp = tickmap_u64(&b);
+	header->flags = tickmap_u64(&b);
+	find_header_odd(&dump->emit, pad);
+	/* Mono says 8 and writes 40. Of a larger size the first record tells
+	 * whether it is true. */
+	dump->at = HEADER;
+	dump->header_doubted =
+		header->size > HEADER && header->size <= HEADER_MAX;
 	dump->previous = HEADER - 1;
 	dump->has_header = true;
 	return true;
@@ -167,8 +187,7 @@ static bool is_near_last(const struct tickmap_jitdump *dump, uint64_t when)
 static bool is_possible(struct tickmap_jit_prefix prefix)
 {
 	return prefix.id <= TICKMAP_JIT_ID_MAX &&
-	       prefix.size >= tickmap_jit_minimum(prefix.id) &&
-	       prefix.size <= TICKMAP_JIT_SIZE_MAX;
+	       prefix.size >= tickmap_jit_minimum(prefix.id);
 }
 
 enum verdict {
@@ -264,6 +283,7 @@ static enum verdict judge_found(const struct tickmap_jitdump *dump, uint64_t at)
 		return wait(dump);
 	prefix = tickmap_jit_prefix(b);
 	if (prefix.id >= TICKMAP_JIT_KNOWN || !is_possible(prefix) ||
+	    (prefix.size > FOUND_MAX && prefix.id != TICKMAP_JIT_LOAD) ||
 	    !is_near_last(dump, prefix.when))
 		return BROKEN;
 	if (prefix.id == TICKMAP_JIT_CLOSE && prefix.size != TICKMAP_JIT_PREFIX)
@@ -290,9 +310,8 @@ static void accept(struct tickmap_jitdump *dump, uint32_t fixed)
 	if (prefix.id == TICKMAP_JIT_LOAD && !dump->fixed) {
 		dump->fixed = fixed;
 		if (fixed != TICKMAP_JIT_LOAD_FIXED)
-			tickmap_jit_finding(&dump->emit, "JD020", dump->at,
-					    fixed, false,
-					    "thread ids are 64 bits wide");
+			tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD020,
+					 dump->at, fixed);
 	}
 	tickmap_jit_emit_record(&dump->emit,
 				bytes_at(dump, dump->at, prefix.size), dump->at,
@@ -314,6 +333,12 @@ static void start_scan(struct tickmap_jitdump *dump, bool cut)
 		dump->previous < dump->at ? dump->previous + 1 : dump->at + 1;
 }
 
+static void skip_bytes(struct tickmap_jitdump *dump, uint64_t size)
+{
+	tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD010, dump->at, size);
+	dump->emit.counts.skipped_bytes += size;
+}
+
 static void end_scan(struct tickmap_jitdump *dump)
 {
 	uint64_t found = dump->scan;
@@ -322,13 +347,11 @@ static void end_scan(struct tickmap_jitdump *dump)
 	if (record == HEADER - 1)
 		record = 0;
 	if (found < dump->at || dump->head_kept)
-		tickmap_jit_finding(&dump->emit, "JD011", record,
-				    found - record, true,
-				    "record runs into the next one");
+		tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD011, record,
+				 found - record);
 	else
-		tickmap_jit_finding(&dump->emit, "JD010", dump->at,
-				    found - dump->at, true,
-				    "no record here: bytes skipped");
+		skip_bytes(dump, found - dump->at);
+	dump->emit.counts.damages++;
 	/* What waited for a LOAD belonged to one that is gone. */
 	tickmap_jit_emit_forget(&dump->emit);
 	dump->scanning = dump->cut = dump->head_kept = false;
@@ -372,12 +395,31 @@ static void keep_head(struct tickmap_jitdump *dump)
 		tickmap_jit_emit_cut_load(&dump->emit, b, dump->at, fixed);
 }
 
+/* A header that says it is larger: not if a record begins behind the forty
+ * bytes that it has. False: wait for more. */
+static bool believe_header(struct tickmap_jitdump *dump)
+{
+	switch (judge_found(dump, HEADER)) {
+	case WAIT:
+		return false;
+	case SOUND:
+		tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD011, 0, HEADER);
+		break;
+	default:
+		dump->at = dump->emit.header.size;
+	}
+	dump->header_doubted = false;
+	return true;
+}
+
 static bool step(struct tickmap_jitdump *dump)
 {
 	uint32_t fixed;
 
 	if (!dump->has_header)
 		return read_header(dump);
+	if (dump->header_doubted)
+		return believe_header(dump);
 	if (dump->scanning)
 		return scan(dump);
 	if (dump->at > fed(dump)) { /* within a large header */
@@ -423,13 +465,9 @@ static void compact(struct tickmap_jitdump *dump)
 	dump->base = keep;
 }
 
-bool tickmap_jitdump_feed(struct tickmap_jitdump *dump, const void *bytes,
-			  size_t size)
+static bool feed_slice(struct tickmap_jitdump *dump, const uint8_t *bytes,
+		       size_t size)
 {
-	if (dump->not_ours || dump->ended)
-		return false;
-	if (!size)
-		return true;
 	if (size > SIZE_MAX - dump->buffer.count ||
 	    !tickmap_vec_reserve(&dump->buffer, dump->buffer.count + size))
 		return false;
@@ -441,6 +479,21 @@ bool tickmap_jitdump_feed(struct tickmap_jitdump *dump, const void *bytes,
 	return !dump->not_ours && !dump->emit.no_memory;
 }
 
+bool tickmap_jitdump_feed(struct tickmap_jitdump *dump, const void *bytes,
+			  size_t size)
+{
+	const uint8_t *at = bytes;
+
+	if (dump->not_ours || dump->ended)
+		return false;
+	for (size_t slice; size; at += slice, size -= slice) {
+		slice = size < SLICE ? size : SLICE;
+		if (!feed_slice(dump, at, slice))
+			return false;
+	}
+	return true;
+}
+
 void tickmap_jitdump_end(struct tickmap_jitdump *dump)
 {
 	if (dump->ended || dump->not_ours)
@@ -450,18 +503,14 @@ void tickmap_jitdump_end(struct tickmap_jitdump *dump)
 		;
 	if (!dump->has_header) {
 		if (!dump->not_ours)
-			tickmap_jit_finding(&dump->emit, "JD002", 0,
-					    dump->buffer.count, true,
-					    "shorter than a jitdump header");
+			tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD002, 0,
+					 dump->buffer.count);
 		return;
 	}
 	if (dump->scanning && dump->cut && dump->at <= fed(dump))
-		tickmap_jit_finding(&dump->emit, "JD012", dump->at,
-				    fed(dump) - dump->at, true,
-				    "last record is cut off");
+		tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD012, dump->at,
+				 fed(dump) - dump->at);
 	else if (dump->scanning)
-		tickmap_jit_finding(&dump->emit, "JD010", dump->at,
-				    fed(dump) - dump->at, true,
-				    "no record here: bytes skipped");
+		skip_bytes(dump, fed(dump) - dump->at);
 	tickmap_jit_emit_end(&dump->emit);
 }

@@ -3,19 +3,9 @@
 
 enum { EM_386 = 3, EM_PPC = 20, EM_ARM = 40 };
 
-void tickmap_jit_finding(const struct tickmap_jit_emit *emit, const char *id,
-			 uint64_t offset, uint64_t value, bool error,
-			 const char *what)
-{
-	struct tickmap_finding finding = { .id = id,
-					   .what = what,
-					   .offset = offset,
-					   .value = value,
-					   .error = error };
-
-	if (emit->handler.finding)
-		emit->handler.finding(emit->handler.context, &finding);
-}
+/* A dump is begun when its process starts; its first record follows within
+ * that: an hour, in ns. */
+#define HEADER_TIME_NEAR UINT64_C(3600000000000)
 
 static void hand_on(const struct tickmap_jit_emit *emit,
 		    const struct tickmap_code_event *event)
@@ -24,31 +14,64 @@ static void hand_on(const struct tickmap_jit_emit *emit,
 		emit->handler.code(emit->handler.context, event);
 }
 
+static void show(const struct tickmap_jit_emit *emit,
+		 const struct tickmap_codemap_record *record)
+{
+	if (emit->handler.record)
+		emit->handler.record(emit->handler.context, record);
+}
+
+static struct tickmap_codemap_record record_of(struct tickmap_jit_prefix prefix,
+					       uint64_t offset)
+{
+	struct tickmap_codemap_record record = { .id = prefix.id,
+						 .when = prefix.when,
+						 .offset = offset,
+						 .size = prefix.size };
+	return record;
+}
+
 static bool is_32_bit(const struct tickmap_jit_emit *emit)
 {
-	return emit->elf_machine == EM_386 || emit->elf_machine == EM_PPC ||
-	       emit->elf_machine == EM_ARM;
+	uint32_t machine = emit->header.elf_machine;
+
+	return machine == EM_386 || machine == EM_PPC || machine == EM_ARM;
+}
+
+static bool is_sign_extended(uint64_t avma)
+{
+	return avma >> 31 == UINT64_MAX >> 31;
 }
 
 /* V8 on i386 widens addresses above 2 GiB with their sign. */
 static uint64_t unsigned_avma(struct tickmap_jit_emit *emit, uint64_t avma,
 			      uint64_t offset)
 {
-	if (!is_32_bit(emit) || avma >> 31 != UINT64_MAX >> 31)
+	if (!is_32_bit(emit) || !is_sign_extended(avma))
 		return avma;
 	if (!emit->said_sign)
-		tickmap_jit_finding(emit, "JD026", offset, avma, false,
-				    "32-bit addresses are sign-extended");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD026, offset, avma);
 	emit->said_sign = true;
 	return avma & UINT32_MAX;
+}
+
+static void find_header_time(struct tickmap_jit_emit *emit, uint64_t when)
+{
+	uint64_t begun = emit->header.timestamp;
+	uint64_t apart = begun < when ? when - begun : begun - when;
+
+	if (apart > HEADER_TIME_NEAR)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD008, 24, begun);
+	emit->said_header_time = true;
 }
 
 static void find_time_odd(struct tickmap_jit_emit *emit, uint64_t when,
 			  uint64_t offset)
 {
+	if (!emit->said_header_time && !(emit->header.flags & 1))
+		find_header_time(emit, when);
 	if (!when && !emit->said_zero_time) {
-		tickmap_jit_finding(emit, "JD031", offset, 0, false,
-				    "record without a time");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD031, offset, 0);
 		emit->said_zero_time = true;
 	}
 	if (when >= emit->latest) {
@@ -61,13 +84,42 @@ static void find_time_odd(struct tickmap_jit_emit *emit, uint64_t when,
 		emit->back_by = emit->latest - when;
 }
 
+/* Where it is kept what an index was; NULL: out of memory. */
+static uint64_t *index_place(struct tickmap_jit_emit *emit, uint32_t pid,
+			     uint64_t index)
+{
+	struct tickmap_jit_indexes *all = &emit->indexes;
+	size_t count = all->low.count;
+
+	if (pid != emit->header.pid || index >= count + 4)
+		return tickmap_table_put(&all->others,
+					 index ^ tickmap_mix(pid));
+	if (index >= count) {
+		/* One that was too far on before is in the table. */
+		uint64_t *there = tickmap_table_get(&all->others,
+						    index ^ tickmap_mix(pid));
+		if (there)
+			return there;
+		if (!tickmap_vec_reserve(&all->low, (size_t)index + 1))
+			return NULL;
+		memset(all->low.items + count, 0,
+		       ((size_t)index + 1 - count) * sizeof(*all->low.items));
+		all->low.count = (size_t)index + 1;
+	}
+	uint64_t *place = &all->low.items[index];
+	uint64_t *there = *place || !all->others.count
+				  ? NULL
+				  : tickmap_table_get(&all->others,
+						      index ^ tickmap_mix(pid));
+	return there ? there : place;
+}
+
 static void find_index_odd(struct tickmap_jit_emit *emit,
 			   const struct tickmap_jit_load *load, uint64_t offset)
 {
-	uint64_t key = load->index ^ tickmap_mix(load->pid);
 	uint64_t what = tickmap_hash(load->name, load->name_length) ^
 			tickmap_mix(load->avma);
-	uint64_t *place = tickmap_table_put(&emit->indexes, key);
+	uint64_t *place = index_place(emit, load->pid, load->index);
 
 	what |= 1; /* 0: the place is new */
 	if (!place) {
@@ -75,11 +127,11 @@ static void find_index_odd(struct tickmap_jit_emit *emit,
 		return;
 	}
 	if (*place == what)
-		tickmap_jit_finding(emit, "JD028", offset, load->index, false,
-				    "record is written twice");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD028, offset,
+				 load->index);
 	else if (*place)
-		tickmap_jit_finding(emit, "JD027", offset, load->index, false,
-				    "code_index is used again for other code");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD027, offset,
+				 load->index);
 	*place = what;
 }
 
@@ -87,23 +139,24 @@ static void find_load_odd(struct tickmap_jit_emit *emit,
 			  const struct tickmap_jit_load *load, uint64_t offset)
 {
 	if (load->odd & TICKMAP_LOAD_CLIPPED)
-		tickmap_jit_finding(emit, "JD021", offset, load->stated_size,
-				    true, "code size exceeds the record");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD021, offset,
+				 load->stated_size);
 	if (load->odd & TICKMAP_LOAD_UNTERMINATED)
-		tickmap_jit_finding(emit, "JD022", offset, load->name_length,
-				    false, "name does not end with a NUL");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD022, offset,
+				 load->name_length);
 	if (load->odd & TICKMAP_LOAD_GAP)
-		tickmap_jit_finding(emit, "JD023", offset, load->name_length,
-				    false, "bytes between name and code");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD023, offset,
+				 load->name_length);
 	if (load->odd & TICKMAP_LOAD_NO_BYTES)
-		tickmap_jit_finding(emit, "JD024", offset, load->size, false,
-				    "code bytes are not in the record");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD024, offset, load->size);
+	if (load->odd & TICKMAP_LOAD_TOO_HIGH)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD045, offset,
+				 load->stated_size);
 	if (!load->size)
-		tickmap_jit_finding(emit, "JD025", offset, load->stated_size,
-				    false, "code of size 0");
-	if (load->pid != emit->pid && !emit->said_pid) {
-		tickmap_jit_finding(emit, "JD029", offset, load->pid, false,
-				    "pid is not the header's");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD025, offset,
+				 load->stated_size);
+	if (load->pid != emit->header.pid && !emit->said_pid) {
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD029, offset, load->pid);
 		emit->said_pid = true;
 	}
 	find_index_odd(emit, load, offset);
@@ -117,6 +170,11 @@ static void find_load_odd(struct tickmap_jit_emit *emit,
 static uint64_t line_bias(const struct tickmap_jit_emit *emit)
 {
 	return is_32_bit(emit) ? 52 : 64;
+}
+
+uint64_t tickmap_jit_emit_bias(const struct tickmap_jit_emit *emit)
+{
+	return emit->bias_proved && !emit->bias_denied ? line_bias(emit) : 0;
 }
 
 static void find_line_bias(struct tickmap_jit_emit *emit,
@@ -134,6 +192,36 @@ static void find_line_bias(struct tickmap_jit_emit *emit,
 	if (debug->last - load->avma > load->size && !emit->bias_proved) {
 		emit->bias_proved = true;
 		emit->bias_at = emit->debug_at;
+	}
+}
+
+static void add_lines(const struct tickmap_jit_emit *emit,
+		      struct tickmap_code_event *event)
+{
+	if (!emit->has_debug)
+		return;
+	event->line = emit->debug.line;
+	event->file = emit->debug.file;
+	event->file_length = emit->debug.file_length;
+	event->lines = emit->debug.lines;
+	event->lines.narrow = is_32_bit(emit);
+}
+
+static void add_unwinding(const struct tickmap_jit_emit *emit,
+			  struct tickmap_code_event *event)
+{
+	const struct tickmap_jit_unwinding *u = &emit->unwinding;
+
+	if (!emit->has_unwinding)
+		return;
+	event->mapped_size = u->mapped_size;
+	if (u->eh_frame_size) {
+		event->eh_frame = u->eh_frame;
+		event->eh_frame_size = u->eh_frame_size;
+	}
+	if (u->header_size && !u->header_first) {
+		event->eh_frame_hdr = u->eh_frame_hdr;
+		event->eh_frame_hdr_size = (size_t)u->header_size;
 	}
 }
 
@@ -156,108 +244,202 @@ static void emit_load(struct tickmap_jit_emit *emit,
 	event.name = load->name;
 	event.name_length = load->name_length;
 	event.code = load->code;
+	event.code_begin = load->code_begin;
+	event.code_there = load->code ? 0 : load->code_there;
 	event.offset = offset;
-	if (emit->has_debug) {
-		event.line = emit->debug.line;
-		event.file_length = emit->debug.file_length;
-		event.file = event.file_length ? emit->debug_file.items : NULL;
-	}
-	if (emit->has_eh_frame && emit->eh_frame.count) {
-		event.eh_frame = emit->eh_frame.items;
-		event.eh_frame_size = emit->eh_frame.count;
-	}
+	add_lines(emit, &event);
+	add_unwinding(emit, &event);
+	emit->counts.loads++;
+	emit->counts.recovered += emit->counts.damages > 0;
 	hand_on(emit, &event);
-	emit->has_debug = emit->has_eh_frame = false;
+	emit->has_debug = emit->has_unwinding = false;
+}
+
+static void read_load(struct tickmap_jit_emit *emit, struct tickmap_bytes b,
+		      struct tickmap_codemap_record *record, uint32_t fixed)
+{
+	struct tickmap_jit_load load;
+
+	if (!tickmap_jit_read_load(b, fixed, &load))
+		return;
+	record->pid = load.pid;
+	record->tid = load.tid;
+	record->avma = load.avma;
+	record->code_size = load.stated_size;
+	record->code_index = load.index;
+	record->name = load.name;
+	record->name_length = load.name_length;
+	show(emit, record);
+	emit_load(emit, &load, record->when, record->offset);
 }
 
 static void emit_move(struct tickmap_jit_emit *emit, struct tickmap_bytes b,
-		      uint64_t when, uint64_t offset)
+		      struct tickmap_codemap_record *record)
 {
 	struct tickmap_code_event event = { .kind = TICKMAP_CODE_MOVE };
 	struct tickmap_jit_move move;
 
 	tickmap_jit_read_move(b, &move);
-	event.when = when;
-	event.pid = move.pid;
-	event.tid = move.tid;
-	event.old_avma = unsigned_avma(emit, move.old_avma, offset);
-	event.avma = unsigned_avma(emit, move.avma, offset);
-	event.size = move.size;
-	event.code_index = move.index;
+	event.when = record->when;
+	event.pid = record->pid = move.pid;
+	event.tid = record->tid = move.tid;
+	record->avma = move.avma;
+	record->old_avma = move.old_avma;
+	event.old_avma = unsigned_avma(emit, move.old_avma, record->offset);
+	event.avma = unsigned_avma(emit, move.avma, record->offset);
+	event.size = record->code_size = move.size;
+	event.code_index = record->code_index = move.index;
 	event.name = "";
-	event.offset = offset;
+	event.offset = record->offset;
+	show(emit, record);
+	if (event.size && event.size - 1 > UINT64_MAX - event.avma) {
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD045, record->offset,
+				 event.size);
+		event.size = UINT64_MAX - event.avma + 1;
+	}
 	hand_on(emit, &event);
 }
 
 static void forget_debug(struct tickmap_jit_emit *emit)
 {
 	if (emit->has_debug)
-		tickmap_jit_finding(emit, "JD042", emit->debug_at,
-				    TICKMAP_JIT_DEBUG_INFO, false,
-				    "no code follows this record");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD042, emit->debug_at,
+				 TICKMAP_JIT_DEBUG_INFO);
 	emit->has_debug = false;
 }
 
-static void forget_eh_frame(struct tickmap_jit_emit *emit)
+static void forget_unwinding(struct tickmap_jit_emit *emit)
 {
-	if (emit->has_eh_frame)
-		tickmap_jit_finding(emit, "JD042", emit->eh_frame_at,
-				    TICKMAP_JIT_UNWINDING_INFO, false,
-				    "no code follows this record");
-	emit->has_eh_frame = false;
+	if (emit->has_unwinding)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD042, emit->unwinding_at,
+				 TICKMAP_JIT_UNWINDING_INFO);
+	emit->has_unwinding = false;
 }
 
 void tickmap_jit_emit_forget(struct tickmap_jit_emit *emit)
 {
 	forget_debug(emit);
-	forget_eh_frame(emit);
+	forget_unwinding(emit);
+}
+
+/* The record again, in memory that outlives it. */
+static struct tickmap_bytes keep(struct tickmap_jit_emit *emit,
+				 struct tickmap_bytes b, void *items,
+				 size_t *capacity)
+{
+	uint8_t **copy = items;
+
+	if (b.size > *capacity &&
+	    !tickmap_vec_grow(items, capacity, b.size, 1)) {
+		emit->no_memory = true;
+		b.size = 0;
+		return b;
+	}
+	memcpy(*copy, b.base, b.size);
+	b.base = *copy;
+	return b;
 }
 
 static void keep_debug(struct tickmap_jit_emit *emit, struct tickmap_bytes b,
-		       uint64_t offset)
+		       struct tickmap_codemap_record *record)
 {
-	struct tickmap_jit_debug debug;
-
 	forget_debug(emit);
-	tickmap_jit_read_debug(b, &debug);
-	if (debug.damaged)
-		tickmap_jit_finding(emit, "JD040", offset, debug.entry_count,
-				    false,
-				    "file names of line entries are damaged");
-	if (!tickmap_vec_reserve(&emit->debug_file, debug.file_length)) {
-		emit->no_memory = true;
+	b = keep(emit, b, &emit->debug_bytes.items,
+		 &emit->debug_bytes.capacity);
+	if (!b.size)
 		return;
-	}
-	if (debug.file_length)
-		memcpy(emit->debug_file.items, debug.file, debug.file_length);
-	emit->debug = debug;
-	emit->debug.file = NULL;
-	emit->debug_at = offset;
+	tickmap_jit_read_debug(b, &emit->debug);
+	record->avma = emit->debug.address;
+	record->entry_count = emit->debug.entry_count;
+	record->lines = emit->debug.lines;
+	show(emit, record);
+	if (emit->debug.damaged)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD040, record->offset,
+				 emit->debug.entry_count);
+	emit->debug_at = record->offset;
 	emit->has_debug = true;
 }
 
-static void keep_unwinding(struct tickmap_jit_emit *emit,
-			   struct tickmap_bytes b, uint64_t offset)
+/*
+ * Data whose header comes first lie as far behind the code as the header is
+ * long. An entry of that length that nobody refers to takes its place, so that
+ * what follows is where its addresses count from.
+ */
+static void displace(struct tickmap_jit_unwinding *u, uint8_t *header,
+		     bool swap)
 {
-	const uint8_t *eh_frame;
-	size_t size;
+	/* Common entry, version 1, no augmentation; the rest is no-ops. */
+	static const uint8_t entry[] = { 0, 0, 0, 0, 1, 0, 1, 0x78, 16 };
+	uint32_t size = (uint32_t)u->header_size;
+	uint32_t length = size - 4;
 
-	forget_eh_frame(emit);
-	if (!tickmap_jit_read_unwinding(b, &eh_frame, &size)) {
-		tickmap_jit_finding(
-			emit, "JD043", offset, b.size, true,
-			"sizes of unwinding data exceed the record");
+	if (size < 4 + sizeof(entry))
+		return;
+	if (swap)
+		length = __builtin_bswap32(length);
+	memset(header, 0, size);
+	memcpy(header, &length, 4);
+	memcpy(header + 4, entry, sizeof(entry));
+	u->eh_frame = header;
+	u->eh_frame_size += size;
+}
+
+static void keep_unwinding(struct tickmap_jit_emit *emit,
+			   struct tickmap_bytes b,
+			   struct tickmap_codemap_record *record)
+{
+	struct tickmap_jit_unwinding *u = &emit->unwinding;
+	bool fits;
+
+	forget_unwinding(emit);
+	b = keep(emit, b, &emit->unwinding_bytes.items,
+		 &emit->unwinding_bytes.capacity);
+	if (!b.size)
+		return;
+	fits = tickmap_jit_read_unwinding(b, u);
+	record->unwinding_size = u->size;
+	record->eh_frame_hdr_size = u->header_size;
+	record->mapped_size = u->mapped_size;
+	show(emit, record);
+	if (!fits) {
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD043, record->offset,
+				 record->size);
 		return;
 	}
-	if (!tickmap_vec_reserve(&emit->eh_frame, size)) {
-		emit->no_memory = true;
-		return;
+	if (u->header_first) {
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD044, record->offset,
+				 u->header_size);
+		displace(u,
+			 emit->unwinding_bytes.items +
+				 (u->eh_frame_hdr - b.base),
+			 b.swap);
 	}
-	if (size)
-		memcpy(emit->eh_frame.items, eh_frame, size);
-	emit->eh_frame.count = size;
-	emit->eh_frame_at = offset;
-	emit->has_eh_frame = true;
+	if (u->size && !u->header_size)
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD046, record->offset,
+				 u->size);
+	emit->unwinding_at = record->offset;
+	emit->has_unwinding = true;
+}
+
+static void find_closed(struct tickmap_jit_emit *emit,
+			struct tickmap_jit_prefix prefix, uint64_t offset)
+{
+	if (!emit->closed || emit->said_closed)
+		return;
+	tickmap_jit_find(emit, TICKMAP_FOUND_JD014, offset, prefix.id);
+	emit->said_closed = true;
+}
+
+static void emit_close(struct tickmap_jit_emit *emit,
+		       const struct tickmap_codemap_record *record)
+{
+	emit->closed = true;
+	show(emit, record);
+	hand_on(emit,
+		&(struct tickmap_code_event) { .kind = TICKMAP_CODE_CLOSE,
+					       .when = record->when,
+					       .name = "",
+					       .offset = record->offset });
 }
 
 void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
@@ -265,33 +447,30 @@ void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
 			     uint32_t fixed)
 {
 	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
-	struct tickmap_jit_load load;
+	struct tickmap_codemap_record record = record_of(prefix, offset);
 
+	emit->counts.records++;
 	find_time_odd(emit, prefix.when, offset);
+	find_closed(emit, prefix, offset);
 	switch (prefix.id) {
 	case TICKMAP_JIT_LOAD:
-		if (tickmap_jit_read_load(b, fixed, &load))
-			emit_load(emit, &load, prefix.when, offset);
+		read_load(emit, b, &record, fixed);
 		break;
 	case TICKMAP_JIT_MOVE:
-		emit_move(emit, b, prefix.when, offset);
+		emit_move(emit, b, &record);
 		break;
 	case TICKMAP_JIT_DEBUG_INFO:
-		keep_debug(emit, b, offset);
+		keep_debug(emit, b, &record);
 		break;
 	case TICKMAP_JIT_UNWINDING_INFO:
-		keep_unwinding(emit, b, offset);
+		keep_unwinding(emit, b, &record);
 		break;
 	case TICKMAP_JIT_CLOSE:
-		hand_on(emit, &(struct tickmap_code_event) {
-				      .kind = TICKMAP_CODE_CLOSE,
-				      .when = prefix.when,
-				      .name = "",
-				      .offset = offset });
+		emit_close(emit, &record);
 		break;
 	default:
-		tickmap_jit_finding(emit, "JD013", offset, prefix.id, false,
-				    "unknown type of record");
+		show(emit, &record);
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD013, offset, prefix.id);
 	}
 }
 
@@ -300,30 +479,33 @@ bool tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
 			       uint32_t fixed)
 {
 	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
+	struct tickmap_codemap_record record = record_of(prefix, offset);
 	struct tickmap_jit_load load;
 
 	if (tickmap_jit_judge(b, fixed) != TICKMAP_JIT_SOUND ||
 	    !tickmap_jit_read_load(b, fixed, &load))
 		return false;
-	emit_load(emit, &load, prefix.when, offset);
+	record.cut = true;
+	emit->counts.records++;
+	read_load(emit, b, &record, fixed);
 	return true;
 }
 
 void tickmap_jit_emit_end(struct tickmap_jit_emit *emit)
 {
 	tickmap_jit_emit_forget(emit);
-	if (emit->bias_proved && !emit->bias_denied)
-		tickmap_jit_finding(emit, "JD041", emit->bias_at,
-				    line_bias(emit), false,
-				    "line addresses are too high");
+	if (tickmap_jit_emit_bias(emit))
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD041, emit->bias_at,
+				 line_bias(emit));
 	if (emit->back_by)
-		tickmap_jit_finding(emit, "JD030", emit->back_at, emit->back_by,
-				    false, "times of records go back");
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD030, emit->back_at,
+				 emit->back_by);
 }
 
 void tickmap_jit_emit_free(struct tickmap_jit_emit *emit)
 {
-	tickmap_vec_free(&emit->debug_file);
-	tickmap_vec_free(&emit->eh_frame);
-	tickmap_table_free(&emit->indexes);
+	tickmap_vec_free(&emit->debug_bytes);
+	tickmap_vec_free(&emit->unwinding_bytes);
+	tickmap_vec_free(&emit->indexes.low);
+	tickmap_table_free(&emit->indexes.others);
 }

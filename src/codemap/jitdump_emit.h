@@ -8,36 +8,48 @@
 
 #include "base/table.h"
 #include "base/vec.h"
-#include "codemap/codemap.h"
+#include "codemap/findings.h"
 #include "codemap/jitdump_record.h"
+
+/* Small numbers as indexes are the rule: those need no table. */
+struct tickmap_jit_indexes {
+	TICKMAP_VEC(uint64_t) low;   /* of the header's pid: what each was */
+	struct tickmap_table others; /* pid and code_index -> what it was */
+};
 
 struct tickmap_jit_emit {
 	struct tickmap_code_handler handler;
-	uint32_t elf_machine, pid; /* of the header */
+	struct tickmap_jitdump_header header;
+	struct tickmap_jitdump_counts counts;
 	bool no_memory;
 
 	/* For the next LOAD. */
-	struct tickmap_jit_debug debug; /* its file is in debug_file */
-	TICKMAP_VEC(char) debug_file;
-	uint64_t debug_at; /* offset of its record */
+	struct tickmap_jit_debug debug;
+	TICKMAP_VEC(uint8_t) debug_bytes; /* what it points into */
+	uint64_t debug_at;		  /* offset of its record */
 	bool has_debug;
-	TICKMAP_VEC(uint8_t) eh_frame;
-	uint64_t eh_frame_at;
-	bool has_eh_frame;
+	struct tickmap_jit_unwinding unwinding;
+	TICKMAP_VEC(uint8_t) unwinding_bytes; /* what it points into */
+	uint64_t unwinding_at;
+	bool has_unwinding;
 
-	struct tickmap_table indexes; /* pid and code_index -> what it was */
+	struct tickmap_jit_indexes indexes;
 
 	/* What is said once a dump. */
 	uint64_t latest;	   /* time */
 	uint64_t back_at, back_by; /* first place, largest step */
 	uint64_t bias_at;	   /* of line addresses: first proof */
 	bool bias_proved, bias_denied;
-	bool said_sign, said_pid, said_zero_time;
+	bool said_sign, said_pid, said_zero_time, said_header_time;
+	bool closed, said_closed;
 };
 
-void tickmap_jit_finding(const struct tickmap_jit_emit *emit, const char *id,
-			 uint64_t offset, uint64_t value, bool error,
-			 const char *what);
+static inline void tickmap_jit_find(const struct tickmap_jit_emit *emit,
+				    enum tickmap_finding_index index,
+				    uint64_t offset, uint64_t value)
+{
+	tickmap_codemap_find(&emit->handler, index, offset, value);
+}
 
 /* `b` holds a whole record, `offset` is its place in the file. */
 void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
@@ -52,6 +64,9 @@ bool tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
 
 /* The next LOAD is not the one that what is kept was written for. */
 void tickmap_jit_emit_forget(struct tickmap_jit_emit *emit);
+
+/* 0 as long as it is not proved. */
+uint64_t tickmap_jit_emit_bias(const struct tickmap_jit_emit *emit);
 
 void tickmap_jit_emit_end(struct tickmap_jit_emit *emit);
 void tickmap_jit_emit_free(struct tickmap_jit_emit *emit);

@@ -9,6 +9,9 @@ enum { MOVE_FIXED = 64, DEBUG_FIXED = 32, UNWINDING_FIXED = 40 };
 /* addr, line, discriminator and the NUL of an empty name */
 enum { DEBUG_ENTRY_MINIMUM = 17 };
 
+/* Nothing but the number itself speaks for code without bytes: 1 TiB. */
+#define SIZE_WITHOUT_BYTES (UINT64_C(1) << 40)
+
 /* Records are padded to 8 at most; one word more does no harm. */
 enum { PADDING_MAX = 15 };
 
@@ -140,7 +143,7 @@ static bool read_odd_load(struct tickmap_bytes b, uint32_t total,
 	load->name = tickmap_cstr(&name, &load->name_length);
 	if (load->name && load->stated_size > room - load->name_length - 1) {
 		uint64_t there = room - load->name_length - 1;
-		if (!there) {
+		if (!there && load->stated_size <= SIZE_WITHOUT_BYTES) {
 			load->odd |= TICKMAP_LOAD_NO_BYTES;
 			return true;
 		}
@@ -168,6 +171,14 @@ static bool read_odd_load(struct tickmap_bytes b, uint32_t total,
 	return true;
 }
 
+static void keep_in_space(struct tickmap_jit_load *load)
+{
+	if (!load->size || load->size - 1 <= UINT64_MAX - load->avma)
+		return;
+	load->size = UINT64_MAX - load->avma + 1;
+	load->odd |= TICKMAP_LOAD_TOO_HIGH;
+}
+
 bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
 			   struct tickmap_jit_load *ret_load)
 {
@@ -191,11 +202,15 @@ bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
 		if (b.size < prefix.size ||
 		    !read_odd_load(b, prefix.size, &load))
 			return false;
+		keep_in_space(&load);
 		*ret_load = load;
 		return true;
 	}
 	load.name = tickmap_cstr(&b, &load.name_length);
+	load.code_there = tickmap_bytes_left(&b);
+	load.code_begin = b.base + b.pos;
 	load.code = tickmap_take(&b, (size_t)load.size);
+	keep_in_space(&load);
 	*ret_load = load;
 	return true;
 }
@@ -213,75 +228,40 @@ void tickmap_jit_read_move(struct tickmap_bytes b,
 	ret_move->index = tickmap_u64(&b);
 }
 
-/* Text that a person could have given a file. */
-static bool is_file_name(const char *name, size_t length)
+static const uint8_t *part(const struct tickmap_bytes *b, size_t at)
 {
-	for (size_t i = 0; i < length;) {
-		size_t step = tickmap_utf8_length(name + i, length - i);
-		if (!step || (unsigned char)name[i] < 0x20 || name[i] == 0x7f)
-			return false;
-		i += step;
-	}
-	return length > 0;
+	return b->base + b->pos + at;
 }
 
-void tickmap_jit_read_debug(struct tickmap_bytes b,
-			    struct tickmap_jit_debug *ret_debug)
+/* Is it the four bytes that begin an .eh_frame_hdr? */
+static bool is_header(const uint8_t *bytes, size_t size)
 {
-	struct tickmap_jit_debug debug = { .first = UINT64_MAX };
-	const char *file = NULL;
-	size_t file_length = 0;
+	static const uint8_t forms[] = { 0x02, 0x03, 0x04, 0x0a, 0x0b, 0x0c };
 
-	tickmap_seek(&b, 24);
-	debug.entry_count = tickmap_u64(&b);
-	for (uint64_t i = 0; i < debug.entry_count; i++) {
-		uint64_t avma = tickmap_u64(&b);
-		uint32_t line = tickmap_u32(&b);
-		size_t length = 0;
-		const char *name;
-		tickmap_u32(&b); /* V8: the column */
-		name = tickmap_cstr(&b, &length);
-		if (!name)
-			break;
-		if (length != 1 || (unsigned char)name[0] != 0xff) {
-			file = name;
-			file_length = length;
-		}
-		if (avma < debug.first)
-			debug.first = avma;
-		if (avma > debug.last)
-			debug.last = avma;
-		if (!debug.line && line) {
-			debug.line = line;
-			debug.file = file;
-			debug.file_length = file_length;
-		}
-	}
-	/* V8 writes freed memory as a name, with NULs in it: then the walk
-	 * ends somewhere, and the line is all that can be believed. */
-	if (b.failed || tickmap_bytes_left(&b) > PADDING_MAX)
-		debug.damaged = true;
-	if (debug.damaged ||
-	    (debug.file && !is_file_name(debug.file, debug.file_length))) {
-		debug.damaged = debug.damaged || debug.file_length;
-		debug.file = NULL;
-		debug.file_length = 0;
-	}
-	*ret_debug = debug;
+	return size >= 8 && bytes[0] == 1 && bytes[1] != 0xff &&
+	       memchr(forms, bytes[1] & 0x0f, sizeof(forms));
 }
 
 bool tickmap_jit_read_unwinding(struct tickmap_bytes b,
-				const uint8_t **ret_eh_frame, size_t *ret_size)
+				struct tickmap_jit_unwinding *ret)
 {
-	uint64_t size, header_size;
+	size_t rest, header;
 
 	tickmap_seek(&b, TICKMAP_JIT_PREFIX);
-	size = tickmap_u64(&b);
-	header_size = tickmap_u64(&b);
-	tickmap_u64(&b); /* mapped_size: producers disagree on what it means */
-	if (header_size > size || size > tickmap_bytes_left(&b))
+	ret->size = tickmap_u64(&b);
+	ret->header_size = tickmap_u64(&b);
+	ret->mapped_size = tickmap_u64(&b);
+	if (b.failed || ret->header_size > ret->size ||
+	    ret->size > tickmap_bytes_left(&b))
 		return false;
-	*ret_size = (size_t)(size - header_size);
-	*ret_eh_frame = tickmap_take(&b, *ret_size);
+	header = (size_t)ret->header_size;
+	rest = (size_t)ret->size - header;
+	/* The text of the format has the header first, perf and the producers
+	 * have it last. */
+	ret->header_first = rest && !is_header(part(&b, rest), header) &&
+			    is_header(part(&b, 0), header);
+	ret->eh_frame_size = rest;
+	ret->eh_frame = part(&b, ret->header_first ? header : 0);
+	ret->eh_frame_hdr = part(&b, ret->header_first ? 0 : rest);
 	return true;
 }

@@ -7,25 +7,25 @@
 #define TICKMAP_CODEMAP_JITDUMP_RECORD_H
 
 #include "base/bytes.h"
+#include "codemap/codemap.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-	TICKMAP_JIT_LOAD,
-	TICKMAP_JIT_MOVE,
-	TICKMAP_JIT_DEBUG_INFO,
-	TICKMAP_JIT_CLOSE,
-	TICKMAP_JIT_UNWINDING_INFO,
+	TICKMAP_JIT_LOAD = TICKMAP_RECORD_LOAD,
+	TICKMAP_JIT_MOVE = TICKMAP_RECORD_MOVE,
+	TICKMAP_JIT_DEBUG_INFO = TICKMAP_RECORD_DEBUG_INFO,
+	TICKMAP_JIT_CLOSE = TICKMAP_RECORD_CLOSE,
+	TICKMAP_JIT_UNWINDING_INFO = TICKMAP_RECORD_UNWINDING_INFO,
 	TICKMAP_JIT_KNOWN, /* ids from here on are not in the format yet */
 };
 
 enum {
 	TICKMAP_JIT_PREFIX = 16,
 	/* Above these a number is taken for damage, not for a record. */
-	TICKMAP_JIT_ID_MAX = 255,
-	TICKMAP_JIT_SIZE_MAX = 256 << 20,
+	TICKMAP_JIT_ID_MAX = 0xffff,
 	/* Fixed part of a LOAD; Darwin's CPython 3.15 beta made the tid 64
 	 * bits wide, packed or aligned. */
 	TICKMAP_JIT_LOAD_FIXED = 56,
@@ -61,6 +61,7 @@ enum {
 	TICKMAP_LOAD_GAP = 1 << 1,	    /* bytes between name and code */
 	TICKMAP_LOAD_CLIPPED = 1 << 2,	    /* code_size: more than there is */
 	TICKMAP_LOAD_NO_BYTES = 1 << 3,	    /* ends behind the name */
+	TICKMAP_LOAD_TOO_HIGH = 1 << 4,	    /* ends behind 2^64 */
 };
 
 struct tickmap_jit_load {
@@ -69,7 +70,9 @@ struct tickmap_jit_load {
 	uint64_t stated_size; /* size before it was clipped */
 	const char *name;
 	size_t name_length;
-	const uint8_t *code; /* NULL: not there, or not whole */
+	const uint8_t *code;	   /* NULL: not there, or not whole */
+	const uint8_t *code_begin; /* what is there of it */
+	size_t code_there;
 	unsigned odd;
 };
 
@@ -87,19 +90,29 @@ void tickmap_jit_read_move(struct tickmap_bytes b,
 			   struct tickmap_jit_move *ret_move);
 
 struct tickmap_jit_debug {
+	uint64_t address; /* of the code, as stated */
 	uint64_t entry_count;
 	uint64_t first, last; /* lowest and highest address of an entry */
 	const char *file; /* of the first entry with a line; NULL: unknown */
 	size_t file_length;
 	uint32_t line;
-	bool damaged; /* the entries do not end where the record does */
+	bool damaged; /* names in it are none, or do not end where they should
+		       */
+	struct tickmap_code_lines lines; /* as far as they can be walked */
 };
 
 void tickmap_jit_read_debug(struct tickmap_bytes b,
 			    struct tickmap_jit_debug *ret_debug);
 
-/* .eh_frame within the record; false: its sizes do not fit. */
+struct tickmap_jit_unwinding {
+	uint64_t size, header_size, mapped_size; /* as stated */
+	const uint8_t *eh_frame, *eh_frame_hdr;
+	size_t eh_frame_size;
+	bool header_first;
+};
+
+/* Within the record; false: its sizes do not fit. */
 bool tickmap_jit_read_unwinding(struct tickmap_bytes b,
-				const uint8_t **ret_eh_frame, size_t *ret_size);
+				struct tickmap_jit_unwinding *ret_unwinding);
 
 #endif

@@ -3,14 +3,22 @@
  * A perf map: lines of START SIZE NAME, both numbers in hex with or without 0x.
  * The name is everything behind one separator, whatever its bytes.
  */
-#include "codemap/codemap.h"
+#include "codemap/findings.h"
 
 #include "base/bytes.h"
+#include "base/utf8.h"
 #include "base/vec.h"
 
 #include <stdlib.h>
 
-enum { LINE_MAX_BYTES = 64 << 10 };
+enum {
+	LINE_MAX_BYTES = 64 << 10,
+	/* What an entry counts for whose size cannot be right. */
+	SIZE_UNKNOWN = 4096,
+};
+
+/* No function is larger: 256 MiB. */
+#define SIZE_MAX_BELIEVED (UINT64_C(1) << 28)
 
 struct tickmap_perfmap {
 	struct tickmap_code_handler handler;
@@ -39,18 +47,49 @@ void tickmap_perfmap_free(struct tickmap_perfmap *map)
 	free(map);
 }
 
-static void report(const struct tickmap_perfmap *map, const char *id,
-		   uint64_t offset, uint64_t value, bool error,
-		   const char *what)
+static void find(const struct tickmap_perfmap *map,
+		 enum tickmap_finding_index index, uint64_t offset,
+		 uint64_t value)
 {
-	struct tickmap_finding finding = { .id = id,
-					   .what = what,
-					   .offset = offset,
-					   .value = value,
-					   .error = error };
+	tickmap_codemap_find(&map->handler, index, offset, value);
+}
 
-	if (map->handler.finding)
-		map->handler.finding(map->handler.context, &finding);
+static void show(const struct tickmap_perfmap *map,
+		 const struct tickmap_code_event *event, uint64_t size)
+{
+	struct tickmap_codemap_record record = {
+		.id = TICKMAP_RECORD_LOAD,
+		.offset = event->offset,
+		.size = size,
+		.when = event->when,
+		.avma = event->avma,
+		.code_size = event->size,
+		.name = event->name,
+		.name_length = event->name_length,
+	};
+
+	if (map->handler.record)
+		map->handler.record(map->handler.context, &record);
+}
+
+static void find_name_odd(const struct tickmap_perfmap *map,
+			  const struct tickmap_code_event *event)
+{
+	if (!map->handler.finding)
+		return;
+	for (size_t i = 0; i < event->name_length;) {
+		size_t step = tickmap_utf8_length(event->name + i,
+						  event->name_length - i);
+		if (!step) {
+			find(map, TICKMAP_FOUND_PM008, event->offset,
+			     event->name_length);
+			break;
+		}
+		i += step;
+	}
+	if (event->name_length < 3)
+		find(map, TICKMAP_FOUND_PM009, event->offset,
+		     event->name_length);
 }
 
 static bool is_blank(char c)
@@ -111,6 +150,7 @@ static bool read_entry(const char *line, size_t length,
 static void take_line(struct tickmap_perfmap *map, const char *line,
 		      size_t length, uint64_t offset, uint64_t when)
 {
+	uint64_t end_offset = offset + length;
 	struct tickmap_code_event event = { .kind = TICKMAP_CODE_LOAD,
 					    .when = when,
 					    .offset = offset };
@@ -118,26 +158,28 @@ static void take_line(struct tickmap_perfmap *map, const char *line,
 	if (length && line[length - 1] == '\r') {
 		length--;
 		if (!map->said_cr)
-			report(map, "PM003", offset, 0, false,
-			       "line ends with a carriage return");
+			find(map, TICKMAP_FOUND_PM003, offset, 0);
 		map->said_cr = true;
 	}
 	if (!length || line[0] == '#')
 		return;
 	if (!read_entry(line, length, &event)) {
-		report(map, "PM001", offset, length, true,
-		       "line is not an entry");
+		find(map, TICKMAP_FOUND_PM001, offset, length);
 		return;
 	}
+	show(map, &event, end_offset - offset);
 	if (!event.size) {
-		report(map, "PM002", offset, event.avma, false,
-		       "entry of size 0");
+		find(map, TICKMAP_FOUND_PM002, offset, event.avma);
 		return;
 	}
 	if (event.size - 1 > UINT64_MAX - event.avma) {
-		report(map, "PM006", offset, event.size, true,
-		       "range exceeds the address space");
+		find(map, TICKMAP_FOUND_PM006, offset, event.size);
 		return;
+	}
+	find_name_odd(map, &event);
+	if (event.size > SIZE_MAX_BELIEVED) {
+		find(map, TICKMAP_FOUND_PM007, offset, event.size);
+		event.size = SIZE_UNKNOWN;
 	}
 	if (map->handler.code)
 		map->handler.code(map->handler.context, &event);
@@ -168,8 +210,8 @@ static bool keep(struct tickmap_perfmap *map, const char *bytes, size_t size)
 	room = LINE_MAX_BYTES - map->line.count;
 	if (size > room) {
 		if (!map->overlong)
-			report(map, "PM005", map->line_at, LINE_MAX_BYTES, true,
-			       "line is too long and was cut");
+			find(map, TICKMAP_FOUND_PM005, map->line_at,
+			     LINE_MAX_BYTES);
 		map->overlong = true;
 		size = room;
 	}
@@ -206,7 +248,6 @@ void tickmap_perfmap_end(struct tickmap_perfmap *map, uint64_t when)
 {
 	if (!map->line.count)
 		return;
-	report(map, "PM004", map->line_at, map->line.count, false,
-	       "last line has no newline and may be cut");
+	find(map, TICKMAP_FOUND_PM004, map->line_at, map->line.count);
 	end_line(map, when);
 }

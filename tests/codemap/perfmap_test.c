@@ -16,6 +16,7 @@ struct seen {
 	char *text;
 	size_t size;
 	FILE *to;
+	bool with_names;
 };
 
 static void saw_code(void *context, const struct tickmap_code_event *event)
@@ -38,6 +39,9 @@ static void saw_finding(void *context, const struct tickmap_finding *finding)
 {
 	struct seen *seen = context;
 
+	/* What is odd about names has a test of its own. */
+	if (!seen->with_names && finding->id[4] >= '8')
+		return;
 	fprintf(seen->to, "%s%s @%llu %llu\n", finding->id,
 		finding->error ? "!" : "", (unsigned long long)finding->offset,
 		(unsigned long long)finding->value);
