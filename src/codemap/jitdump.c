@@ -23,8 +23,8 @@ enum {
 	DOUBTFUL_MAX = 1 << 20,
 	/* While scanning, anything but a LOAD is smaller than that. */
 	FOUND_MAX = 256 << 20,
-	/* More is taken in slices, so that memory stays small and warm. */
-	SLICE = 256 << 10,
+	/* So much is moved at once at least. */
+	LEAST = 4096,
 };
 
 #define MAGIC UINT32_C(0x4a695444)
@@ -38,9 +38,12 @@ enum {
 
 struct tickmap_jitdump {
 	struct tickmap_jit_emit emit;
-	TICKMAP_VEC(uint8_t) buffer;
+	/* What can be looked at: what was fed just now, or the buffer. */
+	const uint8_t *view;
+	size_t count;
+	TICKMAP_VEC(uint8_t) buffer; /* what had to outlive a call */
 	/* Offsets in the file. */
-	uint64_t base;	   /* of the buffer */
+	uint64_t base;	   /* of the view */
 	uint64_t previous; /* the last record handed on; == at: none is kept */
 	uint64_t at;	   /* where the next record should be */
 	uint64_t scan;	   /* while scanning: the next place to look at */
@@ -100,19 +103,24 @@ bool tickmap_jitdump_is(const void *bytes, size_t size)
 /* Where what was fed ends. */
 static uint64_t fed(const struct tickmap_jitdump *dump)
 {
-	return dump->base + dump->buffer.count;
+	return dump->base + dump->count;
 }
 
-/* Up to `size` bytes from there on; `at` must not lie outside the buffer. */
-static struct tickmap_bytes bytes_at(const struct tickmap_jitdump *dump,
-				     uint64_t at, size_t size)
+/* Up to `size` bytes from there on; `at` must not lie outside the view. */
+static struct tickmap_jit_span bytes_at(const struct tickmap_jitdump *dump,
+					uint64_t at, size_t size)
 {
 	size_t pos = (size_t)(at - dump->base);
-	size_t left = dump->buffer.count - pos;
-	struct tickmap_bytes b = tickmap_bytes_of(dump->buffer.items + pos,
-						  size < left ? size : left);
-	b.swap = dump->emit.header.swap;
-	return b;
+	size_t left = dump->count - pos;
+	struct tickmap_jit_span span = { dump->view + pos,
+					 size < left ? size : left };
+	return span;
+}
+
+static struct tickmap_jit_prefix prefix_of(const struct tickmap_jitdump *dump,
+					   struct tickmap_jit_span span)
+{
+	return tickmap_jit_prefix(span, dump->emit.header.swap);
 }
 
 static void find_header_odd(const struct tickmap_jit_emit *emit, uint32_t pad)
@@ -137,7 +145,8 @@ static void find_header_odd(const struct tickmap_jit_emit *emit, uint32_t pad)
 static bool read_header(struct tickmap_jitdump *dump)
 {
 	struct tickmap_jitdump_header *header = &dump->emit.header;
-	struct tickmap_bytes b = bytes_at(dump, 0, HEADER);
+	struct tickmap_jit_span span = bytes_at(dump, 0, HEADER);
+	struct tickmap_bytes b = tickmap_jit_cursor(span, false);
 	uint32_t magic, pad;
 
 	if (b.size < sizeof(magic))
@@ -217,15 +226,16 @@ static enum verdict judge_next(const struct tickmap_jitdump *dump, uint64_t at,
 			return WAIT;
 		return left ? BROKEN : SOUND;
 	}
-	next = tickmap_jit_prefix(
-		bytes_at(dump, at + prefix.size, TICKMAP_JIT_PREFIX));
+	next = prefix_of(dump,
+			 bytes_at(dump, at + prefix.size, TICKMAP_JIT_PREFIX));
 	return is_possible(next) && is_near(next.when, prefix.when) ? SOUND
 								    : BROKEN;
 }
 
 /* Which LOAD is it that this dump's writer writes? */
 static enum tickmap_jit_verdict judge_body(const struct tickmap_jitdump *dump,
-					   struct tickmap_bytes b, uint32_t id,
+					   struct tickmap_jit_span b,
+					   struct tickmap_jit_prefix prefix,
 					   uint32_t *ret_fixed)
 {
 	static const uint32_t layouts[] = { TICKMAP_JIT_LOAD_FIXED,
@@ -234,11 +244,13 @@ static enum tickmap_jit_verdict judge_body(const struct tickmap_jitdump *dump,
 	enum tickmap_jit_verdict verdict;
 
 	*ret_fixed = dump->fixed ? dump->fixed : TICKMAP_JIT_LOAD_FIXED;
-	verdict = tickmap_jit_judge(b, *ret_fixed);
-	if (id != TICKMAP_JIT_LOAD || dump->fixed)
+	verdict = tickmap_jit_judge(b, dump->emit.header.swap, prefix,
+				    *ret_fixed);
+	if (prefix.id != TICKMAP_JIT_LOAD || dump->fixed)
 		return verdict;
 	for (unsigned i = 1; i < 3 && verdict == TICKMAP_JIT_DOUBTFUL; i++) {
-		verdict = tickmap_jit_judge(b, layouts[i]);
+		verdict = tickmap_jit_judge(b, dump->emit.header.swap, prefix,
+					    layouts[i]);
 		if (verdict != TICKMAP_JIT_DOUBTFUL)
 			*ret_fixed = layouts[i];
 	}
@@ -247,27 +259,28 @@ static enum tickmap_jit_verdict judge_body(const struct tickmap_jitdump *dump,
 
 /* Where a record should be: anything that agrees with itself. */
 static enum verdict judge_expected(const struct tickmap_jitdump *dump,
-				   uint32_t *ret_fixed)
+				   struct tickmap_jit_place *ret)
 {
-	struct tickmap_jit_prefix prefix;
-	enum tickmap_jit_verdict body;
-	struct tickmap_bytes b = bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX);
+	struct tickmap_jit_span b =
+		bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX);
 
 	if (b.size < TICKMAP_JIT_PREFIX)
 		return wait(dump);
-	prefix = tickmap_jit_prefix(b);
-	if (!is_possible(prefix))
+	ret->offset = dump->at;
+	ret->prefix = prefix_of(dump, b);
+	if (!is_possible(ret->prefix))
 		return BROKEN;
-	b = bytes_at(dump, dump->at, prefix.size);
-	body = judge_body(dump, b, prefix.id, ret_fixed);
-	if (body == TICKMAP_JIT_DOUBTFUL) {
-		if (prefix.size > DOUBTFUL_MAX ||
-		    !is_near_last(dump, prefix.when))
+	b = bytes_at(dump, dump->at, ret->prefix.size);
+	ret->verdict = judge_body(dump, b, ret->prefix, &ret->fixed);
+	if (ret->verdict == TICKMAP_JIT_DOUBTFUL) {
+		if (ret->prefix.size > DOUBTFUL_MAX ||
+		    !is_near_last(dump, ret->prefix.when))
 			return BROKEN;
-		return judge_next(dump, dump->at, prefix);
+		return judge_next(dump, dump->at, ret->prefix);
 	}
-	return body == TICKMAP_JIT_SOUND && b.size == prefix.size ? SOUND
-								  : wait(dump);
+	return ret->verdict == TICKMAP_JIT_SOUND && b.size == ret->prefix.size
+		       ? SOUND
+		       : wait(dump);
 }
 
 /* Anywhere: only what agrees with itself, its neighbours and the dump. */
@@ -277,11 +290,11 @@ static enum verdict judge_found(const struct tickmap_jitdump *dump, uint64_t at)
 	enum tickmap_jit_verdict body;
 	enum verdict next;
 	uint32_t fixed;
-	struct tickmap_bytes b = bytes_at(dump, at, TICKMAP_JIT_PREFIX);
+	struct tickmap_jit_span b = bytes_at(dump, at, TICKMAP_JIT_PREFIX);
 
 	if (b.size < TICKMAP_JIT_PREFIX)
 		return wait(dump);
-	prefix = tickmap_jit_prefix(b);
+	prefix = prefix_of(dump, b);
 	if (prefix.id >= TICKMAP_JIT_KNOWN || !is_possible(prefix) ||
 	    (prefix.size > FOUND_MAX && prefix.id != TICKMAP_JIT_LOAD) ||
 	    !is_near_last(dump, prefix.when))
@@ -289,7 +302,7 @@ static enum verdict judge_found(const struct tickmap_jitdump *dump, uint64_t at)
 	if (prefix.id == TICKMAP_JIT_CLOSE && prefix.size != TICKMAP_JIT_PREFIX)
 		return BROKEN;
 	b = bytes_at(dump, at, prefix.size);
-	body = judge_body(dump, b, prefix.id, &fixed);
+	body = judge_body(dump, b, prefix, &fixed);
 	if (body == TICKMAP_JIT_WAIT)
 		return wait(dump);
 	if (body == TICKMAP_JIT_DOUBTFUL && prefix.id != TICKMAP_JIT_CLOSE)
@@ -302,20 +315,32 @@ static enum verdict judge_found(const struct tickmap_jitdump *dump, uint64_t at)
 	return next;
 }
 
-static void accept(struct tickmap_jitdump *dump, uint32_t fixed)
+/* Records are far apart, as the processor sees it: it is told what comes. */
+static void look_ahead(const struct tickmap_jitdump *dump, uint32_t size)
 {
-	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(
-		bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX));
+	enum { AHEAD = 2048, LINE = 64 };
+	size_t from = (size_t)(dump->at - dump->base) + AHEAD;
 
+	if (size > AHEAD || from + size > dump->count)
+		return;
+	for (uint32_t i = 0; i < size; i += LINE)
+		__builtin_prefetch(dump->view + from + i);
+}
+
+static void accept(struct tickmap_jitdump *dump,
+		   const struct tickmap_jit_place *found)
+{
+	struct tickmap_jit_prefix prefix = found->prefix;
+
+	look_ahead(dump, prefix.size);
 	if (prefix.id == TICKMAP_JIT_LOAD && !dump->fixed) {
-		dump->fixed = fixed;
-		if (fixed != TICKMAP_JIT_LOAD_FIXED)
+		dump->fixed = found->fixed;
+		if (found->fixed != TICKMAP_JIT_LOAD_FIXED)
 			tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD020,
-					 dump->at, fixed);
+					 dump->at, found->fixed);
 	}
 	tickmap_jit_emit_record(&dump->emit,
-				bytes_at(dump, dump->at, prefix.size), dump->at,
-				dump->fixed);
+				bytes_at(dump, dump->at, prefix.size), *found);
 	dump->times[1] = dump->times[0];
 	dump->times[0] = prefix.when;
 	if (dump->time_count < 2)
@@ -380,17 +405,18 @@ static bool scan(struct tickmap_jitdump *dump)
 /* The record goes beyond the end: a LOAD's head is worth keeping. */
 static void keep_head(struct tickmap_jitdump *dump)
 {
-	struct tickmap_bytes b = bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX);
+	struct tickmap_jit_span b =
+		bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX);
 	struct tickmap_jit_prefix prefix;
 	uint32_t fixed;
 
 	if (b.size < TICKMAP_JIT_PREFIX)
 		return;
-	prefix = tickmap_jit_prefix(b);
+	prefix = prefix_of(dump, b);
 	if (prefix.id != TICKMAP_JIT_LOAD)
 		return;
 	b = bytes_at(dump, dump->at, prefix.size);
-	judge_body(dump, b, prefix.id, &fixed);
+	judge_body(dump, b, prefix, &fixed);
 	dump->head_kept =
 		tickmap_jit_emit_cut_load(&dump->emit, b, dump->at, fixed);
 }
@@ -414,7 +440,7 @@ static bool believe_header(struct tickmap_jitdump *dump)
 
 static bool step(struct tickmap_jitdump *dump)
 {
-	uint32_t fixed;
+	struct tickmap_jit_place found;
 
 	if (!dump->has_header)
 		return read_header(dump);
@@ -429,9 +455,9 @@ static bool step(struct tickmap_jitdump *dump)
 	}
 	if (dump->ended && dump->at == fed(dump))
 		return false;
-	switch (judge_expected(dump, &fixed)) {
+	switch (judge_expected(dump, &found)) {
 	case SOUND:
-		accept(dump, fixed);
+		accept(dump, &found);
 		return true;
 	case BROKEN:
 		start_scan(dump, false);
@@ -445,53 +471,112 @@ static bool step(struct tickmap_jitdump *dump)
 	}
 }
 
-/* Drops what is done with once it is the larger part: each byte is moved once
- * or so, however small the chunks. */
-static void compact(struct tickmap_jitdump *dump)
+/* From where on bytes are still needed. */
+static uint64_t needed(const struct tickmap_jitdump *dump)
 {
 	uint64_t keep = dump->previous < dump->at ? dump->previous : dump->at;
-	size_t gone;
 
+	if (!dump->has_header)
+		return dump->base;
+	if (dump->header_doubted)
+		keep = HEADER;
 	if (dump->scanning)
 		keep = dump->scan;
-	if (keep > fed(dump))
-		keep = fed(dump);
-	gone = (size_t)(keep - dump->base);
-	if (!dump->has_header || gone < dump->buffer.count - gone)
-		return;
-	memmove(dump->buffer.items, dump->buffer.items + gone,
-		dump->buffer.count - gone);
-	dump->buffer.count -= gone;
-	dump->base = keep;
+	return keep > fed(dump) ? fed(dump) : keep;
 }
 
-static bool feed_slice(struct tickmap_jitdump *dump, const uint8_t *bytes,
-		       size_t size)
+static void look_at(struct tickmap_jitdump *dump, const uint8_t *bytes,
+		    size_t size, uint64_t base)
+{
+	dump->view = bytes;
+	dump->count = size;
+	dump->base = base;
+	while (step(dump))
+		;
+}
+
+static bool append(struct tickmap_jitdump *dump, const uint8_t *bytes,
+		   size_t size)
 {
 	if (size > SIZE_MAX - dump->buffer.count ||
 	    !tickmap_vec_reserve(&dump->buffer, dump->buffer.count + size))
 		return false;
 	memcpy(dump->buffer.items + dump->buffer.count, bytes, size);
 	dump->buffer.count += size;
-	while (step(dump))
-		;
-	compact(dump);
-	return !dump->not_ours && !dump->emit.no_memory;
+	return true;
+}
+
+/*
+ * What is left over from before is completed from the new bytes until nothing
+ * of it is needed any more. Returns how many of the new bytes are done with;
+ * SIZE_MAX: out of memory.
+ */
+static size_t complete(struct tickmap_jitdump *dump, const uint8_t *bytes,
+		       size_t size)
+{
+	uint64_t from = fed(dump);
+	size_t taken = 0;
+
+	while (taken < size && dump->buffer.count) {
+		/* As much as there is: each byte is moved once or so. */
+		size_t more =
+			dump->buffer.count < LEAST ? LEAST : dump->buffer.count;
+		uint64_t keep;
+		if (more > size - taken)
+			more = size - taken;
+		if (!append(dump, bytes + taken, more))
+			return SIZE_MAX;
+		taken += more;
+		look_at(dump, dump->buffer.items, dump->buffer.count,
+			dump->base);
+		keep = needed(dump);
+		if (keep >= from) {
+			dump->buffer.count = 0;
+			return (size_t)(keep - from);
+		}
+	}
+	return taken;
+}
+
+/* What is done with goes once it is the larger part. */
+static void compact(struct tickmap_jitdump *dump)
+{
+	size_t gone = (size_t)(needed(dump) - dump->base);
+
+	if (gone < dump->buffer.count - gone)
+		return;
+	memmove(dump->buffer.items, dump->buffer.items + gone,
+		dump->buffer.count - gone);
+	dump->buffer.count -= gone;
+	dump->base += gone;
+	dump->view = dump->buffer.items;
+	dump->count = dump->buffer.count;
 }
 
 bool tickmap_jitdump_feed(struct tickmap_jitdump *dump, const void *bytes,
 			  size_t size)
 {
+	uint64_t end = fed(dump) + size;
 	const uint8_t *at = bytes;
+	size_t taken;
 
 	if (dump->not_ours || dump->ended)
 		return false;
-	for (size_t slice; size; at += slice, size -= slice) {
-		slice = size < SLICE ? size : SLICE;
-		if (!feed_slice(dump, at, slice))
+	taken = complete(dump, at, size);
+	if (taken == SIZE_MAX)
+		return false;
+	if (!dump->buffer.count) {
+		look_at(dump, at + taken, size - taken, end - (size - taken));
+		taken = (size_t)(needed(dump) - dump->base);
+		if (!append(dump, dump->view + taken, dump->count - taken))
 			return false;
+		dump->base += taken;
+		dump->view = dump->buffer.items;
+		dump->count = dump->buffer.count;
+	} else {
+		compact(dump);
 	}
-	return true;
+	return !dump->not_ours && !dump->emit.no_memory;
 }
 
 void tickmap_jitdump_end(struct tickmap_jitdump *dump)

@@ -14,21 +14,20 @@ static void hand_on(const struct tickmap_jit_emit *emit,
 		emit->handler.code(emit->handler.context, event);
 }
 
-static void show(const struct tickmap_jit_emit *emit,
-		 const struct tickmap_codemap_record *record)
+static bool is_shown(const struct tickmap_jit_emit *emit)
 {
-	if (emit->handler.record)
-		emit->handler.record(emit->handler.context, record);
+	return emit->handler.record;
 }
 
-static struct tickmap_codemap_record record_of(struct tickmap_jit_prefix prefix,
-					       uint64_t offset)
+static void show(const struct tickmap_jit_emit *emit,
+		 struct tickmap_jit_place place,
+		 struct tickmap_codemap_record *record)
 {
-	struct tickmap_codemap_record record = { .id = prefix.id,
-						 .when = prefix.when,
-						 .offset = offset,
-						 .size = prefix.size };
-	return record;
+	record->id = place.prefix.id;
+	record->size = place.prefix.size;
+	record->when = place.prefix.when;
+	record->offset = place.offset;
+	emit->handler.record(emit->handler.context, record);
 }
 
 static bool is_32_bit(const struct tickmap_jit_emit *emit)
@@ -114,14 +113,30 @@ static uint64_t *index_place(struct tickmap_jit_emit *emit, uint32_t pid,
 	return there ? there : place;
 }
 
+/* A number for a name and an address; not 0. */
+static uint64_t what_is(const struct tickmap_jit_load *load)
+{
+	const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t what = (load->avma ^ load->name_length) * odd, word;
+	const char *at = load->name;
+	size_t left = load->name_length;
+
+	for (; left >= sizeof(word); at += sizeof(word), left -= sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		what = ((what << 5 | what >> 59) ^ word) * odd;
+	}
+	word = 0;
+	if (left)
+		memcpy(&word, at, left);
+	return ((what << 5 | what >> 59) ^ word) * odd | 1;
+}
+
 static void find_index_odd(struct tickmap_jit_emit *emit,
 			   const struct tickmap_jit_load *load, uint64_t offset)
 {
-	uint64_t what = tickmap_hash(load->name, load->name_length) ^
-			tickmap_mix(load->avma);
+	uint64_t what = what_is(load);
 	uint64_t *place = index_place(emit, load->pid, load->index);
 
-	what |= 1; /* 0: the place is new */
 	if (!place) {
 		emit->no_memory = true;
 		return;
@@ -159,7 +174,8 @@ static void find_load_odd(struct tickmap_jit_emit *emit,
 		tickmap_jit_find(emit, TICKMAP_FOUND_JD029, offset, load->pid);
 		emit->said_pid = true;
 	}
-	find_index_odd(emit, load, offset);
+	if (emit->handler.finding)
+		find_index_odd(emit, load, offset);
 }
 
 /*
@@ -198,6 +214,10 @@ static void find_line_bias(struct tickmap_jit_emit *emit,
 static void add_lines(const struct tickmap_jit_emit *emit,
 		      struct tickmap_code_event *event)
 {
+	event->line = 0;
+	event->file = NULL;
+	event->file_length = 0;
+	event->lines.count = 0;
 	if (!emit->has_debug)
 		return;
 	event->line = emit->debug.line;
@@ -211,89 +231,135 @@ static void add_unwinding(const struct tickmap_jit_emit *emit,
 			  struct tickmap_code_event *event)
 {
 	const struct tickmap_jit_unwinding *u = &emit->unwinding;
+	bool has_frame = emit->has_unwinding && u->eh_frame_size;
+	bool has_header =
+		emit->has_unwinding && u->header_size && !u->header_first;
 
-	if (!emit->has_unwinding)
-		return;
-	event->mapped_size = u->mapped_size;
-	if (u->eh_frame_size) {
-		event->eh_frame = u->eh_frame;
-		event->eh_frame_size = u->eh_frame_size;
-	}
-	if (u->header_size && !u->header_first) {
-		event->eh_frame_hdr = u->eh_frame_hdr;
-		event->eh_frame_hdr_size = (size_t)u->header_size;
-	}
+	event->mapped_size = emit->has_unwinding ? u->mapped_size : 0;
+	event->eh_frame = has_frame ? u->eh_frame : NULL;
+	event->eh_frame_size = has_frame ? u->eh_frame_size : 0;
+	event->eh_frame_hdr = has_header ? u->eh_frame_hdr : NULL;
+	event->eh_frame_hdr_size = has_header ? (size_t)u->header_size : 0;
 }
 
+/* The event is filled anew each time, but not cleared: it is large. */
 static void emit_load(struct tickmap_jit_emit *emit,
 		      struct tickmap_jit_load *load, uint64_t when,
 		      uint64_t offset)
 {
-	struct tickmap_code_event event = { .kind = TICKMAP_CODE_LOAD };
+	struct tickmap_code_event *event = &emit->load;
 
 	if (emit->has_debug)
 		find_line_bias(emit, load);
 	load->avma = unsigned_avma(emit, load->avma, offset);
 	find_load_odd(emit, load, offset);
-	event.when = when;
-	event.pid = load->pid;
-	event.tid = load->tid;
-	event.avma = load->avma;
-	event.size = load->size;
-	event.code_index = load->index;
-	event.name = load->name;
-	event.name_length = load->name_length;
-	event.code = load->code;
-	event.code_begin = load->code_begin;
-	event.code_there = load->code ? 0 : load->code_there;
-	event.offset = offset;
-	add_lines(emit, &event);
-	add_unwinding(emit, &event);
+	event->when = when;
+	event->pid = load->pid;
+	event->tid = load->tid;
+	event->avma = load->avma;
+	event->size = load->size;
+	event->code_index = load->index;
+	event->name = load->name;
+	event->name_length = load->name_length;
+	event->code = load->code;
+	event->code_begin = load->code_begin;
+	event->code_there = load->code ? 0 : load->code_there;
+	event->offset = offset;
+	add_lines(emit, event);
+	add_unwinding(emit, event);
 	emit->counts.loads++;
 	emit->counts.recovered += emit->counts.damages > 0;
-	hand_on(emit, &event);
+	hand_on(emit, event);
 	emit->has_debug = emit->has_unwinding = false;
 }
 
-static void read_load(struct tickmap_jit_emit *emit, struct tickmap_bytes b,
-		      struct tickmap_codemap_record *record, uint32_t fixed)
+static void show_load(const struct tickmap_jit_emit *emit,
+		      struct tickmap_jit_place place, bool cut,
+		      const struct tickmap_jit_load *load)
 {
-	struct tickmap_jit_load load;
+	struct tickmap_codemap_record record = {
+		.cut = cut,
+		.pid = load->pid,
+		.tid = load->tid,
+		.avma = load->avma,
+		.code_size = load->stated_size,
+		.code_index = load->index,
+		.name = load->name,
+		.name_length = load->name_length,
+	};
 
-	if (!tickmap_jit_read_load(b, fixed, &load))
-		return;
-	record->pid = load.pid;
-	record->tid = load.tid;
-	record->avma = load.avma;
-	record->code_size = load.stated_size;
-	record->code_index = load.index;
-	record->name = load.name;
-	record->name_length = load.name_length;
-	show(emit, record);
-	emit_load(emit, &load, record->when, record->offset);
+	show(emit, place, &record);
 }
 
-static void emit_move(struct tickmap_jit_emit *emit, struct tickmap_bytes b,
-		      struct tickmap_codemap_record *record)
+static void show_move(const struct tickmap_jit_emit *emit,
+		      struct tickmap_jit_place place,
+		      const struct tickmap_jit_move *move)
+{
+	struct tickmap_codemap_record record = {
+		.pid = move->pid,
+		.tid = move->tid,
+		.avma = move->avma,
+		.old_avma = move->old_avma,
+		.code_size = move->size,
+		.code_index = move->index,
+	};
+
+	show(emit, place, &record);
+}
+
+static void show_debug(const struct tickmap_jit_emit *emit,
+		       struct tickmap_jit_place place)
+{
+	struct tickmap_codemap_record record = {
+		.avma = emit->debug.address,
+		.entry_count = emit->debug.entry_count,
+		.lines = emit->debug.lines,
+	};
+
+	show(emit, place, &record);
+}
+
+static void show_unwinding(const struct tickmap_jit_emit *emit,
+			   struct tickmap_jit_place place)
+{
+	struct tickmap_codemap_record record = {
+		.unwinding_size = emit->unwinding.size,
+		.eh_frame_hdr_size = emit->unwinding.header_size,
+		.mapped_size = emit->unwinding.mapped_size,
+	};
+
+	show(emit, place, &record);
+}
+
+static void show_plain(const struct tickmap_jit_emit *emit,
+		       struct tickmap_jit_place place)
+{
+	struct tickmap_codemap_record record = { .id = 0 };
+
+	show(emit, place, &record);
+}
+
+static void emit_move(struct tickmap_jit_emit *emit,
+		      struct tickmap_jit_span span,
+		      struct tickmap_jit_place place)
 {
 	struct tickmap_code_event event = { .kind = TICKMAP_CODE_MOVE };
 	struct tickmap_jit_move move;
 
-	tickmap_jit_read_move(b, &move);
-	event.when = record->when;
-	event.pid = record->pid = move.pid;
-	event.tid = record->tid = move.tid;
-	record->avma = move.avma;
-	record->old_avma = move.old_avma;
-	event.old_avma = unsigned_avma(emit, move.old_avma, record->offset);
-	event.avma = unsigned_avma(emit, move.avma, record->offset);
-	event.size = record->code_size = move.size;
-	event.code_index = record->code_index = move.index;
+	tickmap_jit_read_move(span, emit->header.swap, &move);
+	if (is_shown(emit))
+		show_move(emit, place, &move);
+	event.when = place.prefix.when;
+	event.pid = move.pid;
+	event.tid = move.tid;
+	event.old_avma = unsigned_avma(emit, move.old_avma, place.offset);
+	event.avma = unsigned_avma(emit, move.avma, place.offset);
+	event.size = move.size;
+	event.code_index = move.index;
 	event.name = "";
-	event.offset = record->offset;
-	show(emit, record);
+	event.offset = place.offset;
 	if (event.size && event.size - 1 > UINT64_MAX - event.avma) {
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD045, record->offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD045, place.offset,
 				 event.size);
 		event.size = UINT64_MAX - event.avma + 1;
 	}
@@ -323,40 +389,39 @@ void tickmap_jit_emit_forget(struct tickmap_jit_emit *emit)
 }
 
 /* The record again, in memory that outlives it. */
-static struct tickmap_bytes keep(struct tickmap_jit_emit *emit,
-				 struct tickmap_bytes b, void *items,
-				 size_t *capacity)
+static struct tickmap_jit_span keep(struct tickmap_jit_emit *emit,
+				    struct tickmap_jit_span span, void *items,
+				    size_t *capacity)
 {
 	uint8_t **copy = items;
 
-	if (b.size > *capacity &&
-	    !tickmap_vec_grow(items, capacity, b.size, 1)) {
+	if (span.size > *capacity &&
+	    !tickmap_vec_grow(items, capacity, span.size, 1)) {
 		emit->no_memory = true;
-		b.size = 0;
-		return b;
+		span.size = 0;
+		return span;
 	}
-	memcpy(*copy, b.base, b.size);
-	b.base = *copy;
-	return b;
+	memcpy(*copy, span.at, span.size);
+	span.at = *copy;
+	return span;
 }
 
-static void keep_debug(struct tickmap_jit_emit *emit, struct tickmap_bytes b,
-		       struct tickmap_codemap_record *record)
+static void keep_debug(struct tickmap_jit_emit *emit,
+		       struct tickmap_jit_span span,
+		       struct tickmap_jit_place place)
 {
 	forget_debug(emit);
-	b = keep(emit, b, &emit->debug_bytes.items,
-		 &emit->debug_bytes.capacity);
-	if (!b.size)
+	span = keep(emit, span, &emit->debug_bytes.items,
+		    &emit->debug_bytes.capacity);
+	if (!span.size)
 		return;
-	tickmap_jit_read_debug(b, &emit->debug);
-	record->avma = emit->debug.address;
-	record->entry_count = emit->debug.entry_count;
-	record->lines = emit->debug.lines;
-	show(emit, record);
+	tickmap_jit_read_debug(span, emit->header.swap, &emit->debug);
+	if (is_shown(emit))
+		show_debug(emit, place);
 	if (emit->debug.damaged)
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD040, record->offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD040, place.offset,
 				 emit->debug.entry_count);
-	emit->debug_at = record->offset;
+	emit->debug_at = place.offset;
 	emit->has_debug = true;
 }
 
@@ -385,110 +450,129 @@ static void displace(struct tickmap_jit_unwinding *u, uint8_t *header,
 }
 
 static void keep_unwinding(struct tickmap_jit_emit *emit,
-			   struct tickmap_bytes b,
-			   struct tickmap_codemap_record *record)
+			   struct tickmap_jit_span span,
+			   struct tickmap_jit_place place)
 {
 	struct tickmap_jit_unwinding *u = &emit->unwinding;
 	bool fits;
 
 	forget_unwinding(emit);
-	b = keep(emit, b, &emit->unwinding_bytes.items,
-		 &emit->unwinding_bytes.capacity);
-	if (!b.size)
+	span = keep(emit, span, &emit->unwinding_bytes.items,
+		    &emit->unwinding_bytes.capacity);
+	if (!span.size)
 		return;
-	fits = tickmap_jit_read_unwinding(b, u);
-	record->unwinding_size = u->size;
-	record->eh_frame_hdr_size = u->header_size;
-	record->mapped_size = u->mapped_size;
-	show(emit, record);
+	fits = tickmap_jit_read_unwinding(span, emit->header.swap, u);
+	if (is_shown(emit))
+		show_unwinding(emit, place);
 	if (!fits) {
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD043, record->offset,
-				 record->size);
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD043, place.offset,
+				 place.prefix.size);
 		return;
 	}
 	if (u->header_first) {
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD044, record->offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD044, place.offset,
 				 u->header_size);
 		displace(u,
 			 emit->unwinding_bytes.items +
-				 (u->eh_frame_hdr - b.base),
-			 b.swap);
+				 (u->eh_frame_hdr - span.at),
+			 emit->header.swap);
 	}
 	if (u->size && !u->header_size)
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD046, record->offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD046, place.offset,
 				 u->size);
-	emit->unwinding_at = record->offset;
+	emit->unwinding_at = place.offset;
 	emit->has_unwinding = true;
 }
 
 static void find_closed(struct tickmap_jit_emit *emit,
-			struct tickmap_jit_prefix prefix, uint64_t offset)
+			struct tickmap_jit_place place)
 {
 	if (!emit->closed || emit->said_closed)
 		return;
-	tickmap_jit_find(emit, TICKMAP_FOUND_JD014, offset, prefix.id);
+	tickmap_jit_find(emit, TICKMAP_FOUND_JD014, place.offset,
+			 place.prefix.id);
 	emit->said_closed = true;
 }
 
 static void emit_close(struct tickmap_jit_emit *emit,
-		       const struct tickmap_codemap_record *record)
+		       struct tickmap_jit_place place)
 {
+	struct tickmap_code_event event = { .kind = TICKMAP_CODE_CLOSE,
+					    .when = place.prefix.when,
+					    .name = "",
+					    .offset = place.offset };
+
 	emit->closed = true;
-	show(emit, record);
-	hand_on(emit,
-		&(struct tickmap_code_event) { .kind = TICKMAP_CODE_CLOSE,
-					       .when = record->when,
-					       .name = "",
-					       .offset = record->offset });
+	if (is_shown(emit))
+		show_plain(emit, place);
+	hand_on(emit, &event);
+}
+
+/* False: it has no name yet. */
+static bool read_load(struct tickmap_jit_emit *emit,
+		      struct tickmap_jit_span span,
+		      struct tickmap_jit_place place)
+{
+	struct tickmap_jit_load load;
+
+	if (!tickmap_jit_read_load(span, emit->header.swap, place.prefix,
+				   place.fixed, place.verdict, &load))
+		return false;
+	emit->counts.records++;
+	if (is_shown(emit))
+		show_load(emit, place, span.size < place.prefix.size, &load);
+	emit_load(emit, &load, place.prefix.when, place.offset);
+	return true;
+}
+
+static void emit_unknown(struct tickmap_jit_emit *emit,
+			 struct tickmap_jit_place place)
+{
+	if (is_shown(emit))
+		show_plain(emit, place);
+	tickmap_jit_find(emit, TICKMAP_FOUND_JD013, place.offset,
+			 place.prefix.id);
 }
 
 void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
-			     struct tickmap_bytes b, uint64_t offset,
-			     uint32_t fixed)
+			     struct tickmap_jit_span span,
+			     struct tickmap_jit_place place)
 {
-	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
-	struct tickmap_codemap_record record = record_of(prefix, offset);
-
-	emit->counts.records++;
-	find_time_odd(emit, prefix.when, offset);
-	find_closed(emit, prefix, offset);
-	switch (prefix.id) {
+	find_time_odd(emit, place.prefix.when, place.offset);
+	find_closed(emit, place);
+	emit->counts.records += place.prefix.id != TICKMAP_JIT_LOAD;
+	switch (place.prefix.id) {
 	case TICKMAP_JIT_LOAD:
-		read_load(emit, b, &record, fixed);
+		read_load(emit, span, place);
 		break;
 	case TICKMAP_JIT_MOVE:
-		emit_move(emit, b, &record);
+		emit_move(emit, span, place);
 		break;
 	case TICKMAP_JIT_DEBUG_INFO:
-		keep_debug(emit, b, &record);
+		keep_debug(emit, span, place);
 		break;
 	case TICKMAP_JIT_UNWINDING_INFO:
-		keep_unwinding(emit, b, &record);
+		keep_unwinding(emit, span, place);
 		break;
 	case TICKMAP_JIT_CLOSE:
-		emit_close(emit, &record);
+		emit_close(emit, place);
 		break;
 	default:
-		show(emit, &record);
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD013, offset, prefix.id);
+		emit_unknown(emit, place);
 	}
 }
 
 bool tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
-			       struct tickmap_bytes b, uint64_t offset,
+			       struct tickmap_jit_span span, uint64_t offset,
 			       uint32_t fixed)
 {
-	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
-	struct tickmap_codemap_record record = record_of(prefix, offset);
-	struct tickmap_jit_load load;
+	struct tickmap_jit_place place = { .offset = offset, .fixed = fixed };
 
-	if (tickmap_jit_judge(b, fixed) != TICKMAP_JIT_SOUND ||
-	    !tickmap_jit_read_load(b, fixed, &load))
-		return false;
-	record.cut = true;
-	emit->counts.records++;
-	read_load(emit, b, &record, fixed);
-	return true;
+	place.prefix = tickmap_jit_prefix(span, emit->header.swap);
+	place.verdict =
+		tickmap_jit_judge(span, emit->header.swap, place.prefix, fixed);
+	return place.verdict == TICKMAP_JIT_SOUND &&
+	       read_load(emit, span, place);
 }
 
 void tickmap_jit_emit_end(struct tickmap_jit_emit *emit)

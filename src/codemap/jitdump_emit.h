@@ -33,6 +33,7 @@ struct tickmap_jit_emit {
 	uint64_t unwinding_at;
 	bool has_unwinding;
 
+	struct tickmap_code_event load; /* of the LOAD at hand */
 	struct tickmap_jit_indexes indexes;
 
 	/* What is said once a dump. */
@@ -51,15 +52,23 @@ static inline void tickmap_jit_find(const struct tickmap_jit_emit *emit,
 	tickmap_codemap_find(&emit->handler, index, offset, value);
 }
 
-/* `b` holds a whole record, `offset` is its place in the file. */
+/* A record, and what is known of it before it is read. */
+struct tickmap_jit_place {
+	struct tickmap_jit_prefix prefix;
+	uint64_t offset; /* in the file */
+	uint32_t fixed;	 /* size of a LOAD's fixed part */
+	enum tickmap_jit_verdict verdict;
+};
+
+/* `span` holds a whole record. */
 void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
-			     struct tickmap_bytes b, uint64_t offset,
-			     uint32_t fixed);
+			     struct tickmap_jit_span span,
+			     struct tickmap_jit_place place);
 
 /* The beginning of a LOAD that goes on behind the end of the file. False: its
  * name is not there. */
 bool tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
-			       struct tickmap_bytes b, uint64_t offset,
+			       struct tickmap_jit_span span, uint64_t offset,
 			       uint32_t fixed);
 
 /* The next LOAD is not the one that what is kept was written for. */

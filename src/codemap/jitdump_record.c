@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "codemap/jitdump_record.h"
 
-#include "base/utf8.h"
-
-/* Fixed parts with the prefix. */
-enum { MOVE_FIXED = 64, DEBUG_FIXED = 32, UNWINDING_FIXED = 40 };
-
 /* addr, line, discriminator and the NUL of an empty name */
 enum { DEBUG_ENTRY_MINIMUM = 17 };
 
@@ -15,35 +10,9 @@ enum { DEBUG_ENTRY_MINIMUM = 17 };
 /* Records are padded to 8 at most; one word more does no harm. */
 enum { PADDING_MAX = 15 };
 
-struct tickmap_jit_prefix tickmap_jit_prefix(struct tickmap_bytes b)
-{
-	struct tickmap_jit_prefix prefix;
-
-	prefix.id = tickmap_u32(&b);
-	prefix.size = tickmap_u32(&b);
-	prefix.when = tickmap_u64(&b);
-	return prefix;
-}
-
-uint32_t tickmap_jit_minimum(uint32_t id)
-{
-	switch (id) {
-	case TICKMAP_JIT_LOAD:
-		return TICKMAP_JIT_LOAD_FIXED + 1;
-	case TICKMAP_JIT_MOVE:
-		return MOVE_FIXED;
-	case TICKMAP_JIT_DEBUG_INFO:
-		return DEBUG_FIXED;
-	case TICKMAP_JIT_UNWINDING_INFO:
-		return UNWINDING_FIXED;
-	default:
-		return TICKMAP_JIT_PREFIX;
-	}
-}
-
 /* Does the name end exactly where the code begins? */
-static enum tickmap_jit_verdict judge_load(struct tickmap_bytes b,
-					   uint32_t total, uint32_t fixed)
+static inline enum tickmap_jit_verdict
+judge_load(struct tickmap_bytes b, uint32_t total, uint32_t fixed)
 {
 	uint64_t vma, avma, code_size;
 	const uint8_t *name, *nul;
@@ -75,27 +44,27 @@ static enum tickmap_jit_verdict judge_load(struct tickmap_bytes b,
 				      : TICKMAP_JIT_DOUBTFUL;
 }
 
-static enum tickmap_jit_verdict judge_debug(struct tickmap_bytes b,
-					    uint32_t total)
+static inline enum tickmap_jit_verdict judge_debug(struct tickmap_bytes b,
+						   uint32_t total)
 {
 	uint64_t count;
 
-	if (b.size < DEBUG_FIXED)
+	if (b.size < TICKMAP_JIT_DEBUG_FIXED)
 		return TICKMAP_JIT_WAIT;
 	tickmap_seek(&b, 24);
 	count = tickmap_u64(&b);
-	return count <= (total - DEBUG_FIXED) / DEBUG_ENTRY_MINIMUM
+	return count <= (total - TICKMAP_JIT_DEBUG_FIXED) / DEBUG_ENTRY_MINIMUM
 		       ? TICKMAP_JIT_SOUND
 		       : TICKMAP_JIT_DOUBTFUL;
 }
 
-static enum tickmap_jit_verdict judge_unwinding(struct tickmap_bytes b,
-						uint32_t total)
+static inline enum tickmap_jit_verdict judge_unwinding(struct tickmap_bytes b,
+						       uint32_t total)
 {
 	uint64_t size, header_size;
-	uint32_t room = total - UNWINDING_FIXED;
+	uint32_t room = total - TICKMAP_JIT_UNWINDING_FIXED;
 
-	if (b.size < UNWINDING_FIXED)
+	if (b.size < TICKMAP_JIT_UNWINDING_FIXED)
 		return TICKMAP_JIT_WAIT;
 	tickmap_seek(&b, 16);
 	size = tickmap_u64(&b);
@@ -105,10 +74,12 @@ static enum tickmap_jit_verdict judge_unwinding(struct tickmap_bytes b,
 		       : TICKMAP_JIT_DOUBTFUL;
 }
 
-enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_bytes b,
+enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_jit_span span,
+					   bool swap,
+					   struct tickmap_jit_prefix prefix,
 					   uint32_t fixed)
 {
-	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
+	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
 
 	if (prefix.size < tickmap_jit_minimum(prefix.id))
 		return TICKMAP_JIT_DOUBTFUL;
@@ -116,7 +87,7 @@ enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_bytes b,
 	case TICKMAP_JIT_LOAD:
 		return judge_load(b, prefix.size, fixed);
 	case TICKMAP_JIT_MOVE:
-		return prefix.size - MOVE_FIXED <= PADDING_MAX
+		return prefix.size - TICKMAP_JIT_MOVE_FIXED <= PADDING_MAX
 			       ? TICKMAP_JIT_SOUND
 			       : TICKMAP_JIT_DOUBTFUL;
 	case TICKMAP_JIT_DEBUG_INFO:
@@ -179,12 +150,13 @@ static void keep_in_space(struct tickmap_jit_load *load)
 	load->odd |= TICKMAP_LOAD_TOO_HIGH;
 }
 
-bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
+bool tickmap_jit_read_load(struct tickmap_jit_span span, bool swap,
+			   struct tickmap_jit_prefix prefix, uint32_t fixed,
+			   enum tickmap_jit_verdict verdict,
 			   struct tickmap_jit_load *ret_load)
 {
+	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
 	struct tickmap_jit_load load = { .odd = 0 };
-	struct tickmap_jit_prefix prefix = tickmap_jit_prefix(b);
-	enum tickmap_jit_verdict verdict = tickmap_jit_judge(b, fixed);
 
 	tickmap_seek(&b, TICKMAP_JIT_PREFIX);
 	load.pid = tickmap_u32(&b);
@@ -206,7 +178,9 @@ bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
 		*ret_load = load;
 		return true;
 	}
-	load.name = tickmap_cstr(&b, &load.name_length);
+	/* Sound: the name's only NUL is in front of the code. */
+	load.name_length = prefix.size - fixed - (size_t)load.size - 1;
+	load.name = (const char *)tickmap_take(&b, load.name_length + 1);
 	load.code_there = tickmap_bytes_left(&b);
 	load.code_begin = b.base + b.pos;
 	load.code = tickmap_take(&b, (size_t)load.size);
@@ -215,9 +189,11 @@ bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
 	return true;
 }
 
-void tickmap_jit_read_move(struct tickmap_bytes b,
+void tickmap_jit_read_move(struct tickmap_jit_span span, bool swap,
 			   struct tickmap_jit_move *ret_move)
 {
+	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
+
 	tickmap_seek(&b, TICKMAP_JIT_PREFIX);
 	ret_move->pid = tickmap_u32(&b);
 	ret_move->tid = tickmap_u32(&b);
@@ -242,9 +218,10 @@ static bool is_header(const uint8_t *bytes, size_t size)
 	       memchr(forms, bytes[1] & 0x0f, sizeof(forms));
 }
 
-bool tickmap_jit_read_unwinding(struct tickmap_bytes b,
+bool tickmap_jit_read_unwinding(struct tickmap_jit_span span, bool swap,
 				struct tickmap_jit_unwinding *ret)
 {
+	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
 	size_t rest, header;
 
 	tickmap_seek(&b, TICKMAP_JIT_PREFIX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One jitdump record: is this one, and what does it say. Knows nothing of the
- * file around it. Cursors given to these functions begin at the record.
+ * file around it. Spans given to these functions begin at the record.
  */
 #ifndef TICKMAP_CODEMAP_JITDUMP_RECORD_H
 #define TICKMAP_CODEMAP_JITDUMP_RECORD_H
@@ -31,7 +31,26 @@ enum {
 	TICKMAP_JIT_LOAD_FIXED = 56,
 	TICKMAP_JIT_LOAD_PACKED_TID64 = 60,
 	TICKMAP_JIT_LOAD_ALIGNED_TID64 = 64,
+	/* Of the others, with the prefix. */
+	TICKMAP_JIT_MOVE_FIXED = 64,
+	TICKMAP_JIT_DEBUG_FIXED = 32,
+	TICKMAP_JIT_UNWINDING_FIXED = 40,
 };
+
+/* Bytes of a record, as few words as a call can take without memory. */
+struct tickmap_jit_span {
+	const uint8_t *at;
+	size_t size;
+};
+
+static inline struct tickmap_bytes
+tickmap_jit_cursor(struct tickmap_jit_span span, bool swap)
+{
+	struct tickmap_bytes b = tickmap_bytes_of(span.at, span.size);
+
+	b.swap = swap;
+	return b;
+}
 
 struct tickmap_jit_prefix {
 	uint32_t id, size; /* size: of the whole record */
@@ -39,10 +58,29 @@ struct tickmap_jit_prefix {
 };
 
 /* The first 16 bytes, which must be there. */
-struct tickmap_jit_prefix tickmap_jit_prefix(struct tickmap_bytes b);
+static inline struct tickmap_jit_prefix
+tickmap_jit_prefix(struct tickmap_jit_span span, bool swap)
+{
+	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
+	struct tickmap_jit_prefix prefix;
+
+	prefix.id = tickmap_u32(&b);
+	prefix.size = tickmap_u32(&b);
+	prefix.when = tickmap_u64(&b);
+	return prefix;
+}
 
 /* The smallest size that a record of this id can have. */
-uint32_t tickmap_jit_minimum(uint32_t id);
+static inline uint32_t tickmap_jit_minimum(uint32_t id)
+{
+	static const uint8_t minimum[TICKMAP_JIT_KNOWN] = {
+		TICKMAP_JIT_LOAD_FIXED + 1,  TICKMAP_JIT_MOVE_FIXED,
+		TICKMAP_JIT_DEBUG_FIXED,     TICKMAP_JIT_PREFIX,
+		TICKMAP_JIT_UNWINDING_FIXED,
+	};
+
+	return id < TICKMAP_JIT_KNOWN ? minimum[id] : TICKMAP_JIT_PREFIX;
+}
 
 enum tickmap_jit_verdict {
 	TICKMAP_JIT_SOUND,    /* the sizes in it agree with each other */
@@ -50,9 +88,11 @@ enum tickmap_jit_verdict {
 	TICKMAP_JIT_WAIT,     /* cannot be said before more bytes are there */
 };
 
-/* `b` holds what is there of the record, at least its prefix; `fixed` is the
+/* `span` holds what is there of the record, at least its prefix; `fixed` is the
  * size of a LOAD's fixed part. */
-enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_bytes b,
+enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_jit_span span,
+					   bool swap,
+					   struct tickmap_jit_prefix prefix,
 					   uint32_t fixed);
 
 /* What is odd about a LOAD. */
@@ -76,9 +116,11 @@ struct tickmap_jit_load {
 	unsigned odd;
 };
 
-/* `b` holds the record, or its beginning when the file was cut. False: not
+/* `span` holds the record, or its beginning when the file was cut. False: not
  * even the name is there. */
-bool tickmap_jit_read_load(struct tickmap_bytes b, uint32_t fixed,
+bool tickmap_jit_read_load(struct tickmap_jit_span span, bool swap,
+			   struct tickmap_jit_prefix prefix, uint32_t fixed,
+			   enum tickmap_jit_verdict verdict,
 			   struct tickmap_jit_load *ret_load);
 
 struct tickmap_jit_move {
@@ -86,7 +128,7 @@ struct tickmap_jit_move {
 	uint64_t old_avma, avma, size, index;
 };
 
-void tickmap_jit_read_move(struct tickmap_bytes b,
+void tickmap_jit_read_move(struct tickmap_jit_span span, bool swap,
 			   struct tickmap_jit_move *ret_move);
 
 struct tickmap_jit_debug {
@@ -101,7 +143,7 @@ struct tickmap_jit_debug {
 	struct tickmap_code_lines lines; /* as far as they can be walked */
 };
 
-void tickmap_jit_read_debug(struct tickmap_bytes b,
+void tickmap_jit_read_debug(struct tickmap_jit_span span, bool swap,
 			    struct tickmap_jit_debug *ret_debug);
 
 struct tickmap_jit_unwinding {
@@ -112,7 +154,7 @@ struct tickmap_jit_unwinding {
 };
 
 /* Within the record; false: its sizes do not fit. */
-bool tickmap_jit_read_unwinding(struct tickmap_bytes b,
+bool tickmap_jit_read_unwinding(struct tickmap_jit_span span, bool swap,
 				struct tickmap_jit_unwinding *ret_unwinding);
 
 #endif

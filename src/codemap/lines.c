@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 
 enum {
-	DEBUG_FIXED = 32,
 	ENTRY_FIXED = 16,
 	/* With an empty name, and with one that says "as before". */
 	ENTRY_MINIMUM = 17,
@@ -178,14 +177,15 @@ static const uint8_t *walk(struct tickmap_code_lines lines,
 	return lines.at;
 }
 
-void tickmap_jit_read_debug(struct tickmap_bytes b,
+void tickmap_jit_read_debug(struct tickmap_jit_span span, bool swap,
 			    struct tickmap_jit_debug *ret_debug)
 {
+	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
 	struct tickmap_jit_debug debug = { .line = 0 };
 	struct tickmap_code_lines lines = { .swap = b.swap };
 	const uint8_t *end;
 
-	tickmap_seek(&b, DEBUG_FIXED - 16);
+	tickmap_seek(&b, TICKMAP_JIT_DEBUG_FIXED - 16);
 	debug.address = tickmap_u64(&b);
 	debug.entry_count = tickmap_u64(&b);
 	lines.count = debug.entry_count;

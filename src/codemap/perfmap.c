@@ -72,21 +72,33 @@ static void show(const struct tickmap_perfmap *map,
 		map->handler.record(map->handler.context, &record);
 }
 
+static bool is_utf8(const char *name, size_t length)
+{
+	for (size_t i = 0; i < length;) {
+		uint64_t word, high = UINT64_C(0x8080808080808080);
+		if (length - i >= sizeof(word)) {
+			memcpy(&word, name + i, sizeof(word));
+			if (!(word & high)) {
+				i += sizeof(word);
+				continue;
+			}
+		}
+		size_t step = tickmap_utf8_length(name + i, length - i);
+		if (!step)
+			return false;
+		i += step;
+	}
+	return true;
+}
+
 static void find_name_odd(const struct tickmap_perfmap *map,
 			  const struct tickmap_code_event *event)
 {
 	if (!map->handler.finding)
 		return;
-	for (size_t i = 0; i < event->name_length;) {
-		size_t step = tickmap_utf8_length(event->name + i,
-						  event->name_length - i);
-		if (!step) {
-			find(map, TICKMAP_FOUND_PM008, event->offset,
-			     event->name_length);
-			break;
-		}
-		i += step;
-	}
+	if (!is_utf8(event->name, event->name_length))
+		find(map, TICKMAP_FOUND_PM008, event->offset,
+		     event->name_length);
 	if (event->name_length < 3)
 		find(map, TICKMAP_FOUND_PM009, event->offset,
 		     event->name_length);
@@ -105,30 +117,28 @@ static unsigned hex_digit(char c)
 	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
 }
 
-static char peek(const struct tickmap_bytes *b)
-{
-	return tickmap_bytes_left(b) ? (char)b->base[b->pos] : '\n';
-}
-
 /* Blanks, then a number of at most 64 bits and a blank behind it, or the end.
  */
 static bool read_hex(struct tickmap_bytes *b, uint64_t *ret_value)
 {
+	const char *at = (const char *)b->base + b->pos;
+	const char *end = (const char *)b->base + b->size;
 	uint64_t value = 0;
-	size_t first;
+	const char *first;
+	unsigned digit;
 
-	while (is_blank(peek(b)))
-		tickmap_u8(b);
-	if (peek(b) == '0' && tickmap_bytes_left(b) > 1 &&
-	    (b->base[b->pos + 1] | 0x20) == 'x')
-		tickmap_take(b, 2);
-	for (first = b->pos; hex_digit(peek(b)) < 16; tickmap_u8(b)) {
+	while (at < end && is_blank(*at))
+		at++;
+	if (end - at > 1 && *at == '0' && (at[1] | 0x20) == 'x')
+		at += 2;
+	for (first = at; at < end && (digit = hex_digit(*at)) < 16; at++) {
 		if (value >> 60)
 			return false;
-		value = value << 4 | hex_digit(peek(b));
+		value = value << 4 | digit;
 	}
+	tickmap_seek(b, (size_t)(at - (const char *)b->base));
 	*ret_value = value;
-	return b->pos > first && (is_blank(peek(b)) || peek(b) == '\n');
+	return at > first && (at == end || is_blank(*at));
 }
 
 static bool read_entry(const char *line, size_t length,
@@ -232,6 +242,15 @@ bool tickmap_perfmap_feed(struct tickmap_perfmap *map, const void *bytes,
 	while (size) {
 		const char *newline = memchr(at, '\n', size);
 		size_t length = newline ? (size_t)(newline - at) : size;
+		/* Most lines lie in one piece, and need no copy. */
+		if (newline && !map->line.count && *at &&
+		    length <= LINE_MAX_BYTES) {
+			take_line(map, at, length, map->fed, when);
+			map->fed += length + 1;
+			at = newline + 1;
+			size -= length + 1;
+			continue;
+		}
 		if (!keep(map, at, length))
 			return false;
 		if (!newline)
