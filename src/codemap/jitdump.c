@@ -318,7 +318,7 @@ static enum verdict judge_found(const struct tickmap_jitdump *dump, uint64_t at)
 /* Records are far apart, as the processor sees it: it is told what comes. */
 static void look_ahead(const struct tickmap_jitdump *dump, uint32_t size)
 {
-	enum { AHEAD = 2048, LINE = 64 };
+	enum { AHEAD = 3072, LINE = 64 };
 	size_t from = (size_t)(dump->at - dump->base) + AHEAD;
 
 	if (size > AHEAD || from + size > dump->count)
@@ -340,7 +340,7 @@ static void accept(struct tickmap_jitdump *dump,
 					 dump->at, found->fixed);
 	}
 	tickmap_jit_emit_record(&dump->emit,
-				bytes_at(dump, dump->at, prefix.size), *found);
+				bytes_at(dump, dump->at, prefix.size), found);
 	dump->times[1] = dump->times[0];
 	dump->times[0] = prefix.when;
 	if (dump->time_count < 2)

@@ -20,13 +20,13 @@ static bool is_shown(const struct tickmap_jit_emit *emit)
 }
 
 static void show(const struct tickmap_jit_emit *emit,
-		 struct tickmap_jit_place place,
+		 const struct tickmap_jit_place *place,
 		 struct tickmap_codemap_record *record)
 {
-	record->id = place.prefix.id;
-	record->size = place.prefix.size;
-	record->when = place.prefix.when;
-	record->offset = place.offset;
+	record->id = place->prefix.id;
+	record->size = place->prefix.size;
+	record->when = place->prefix.when;
+	record->offset = place->offset;
 	emit->handler.record(emit->handler.context, record);
 }
 
@@ -274,7 +274,7 @@ static void emit_load(struct tickmap_jit_emit *emit,
 }
 
 static void show_load(const struct tickmap_jit_emit *emit,
-		      struct tickmap_jit_place place, bool cut,
+		      const struct tickmap_jit_place *place, bool cut,
 		      const struct tickmap_jit_load *load)
 {
 	struct tickmap_codemap_record record = {
@@ -292,7 +292,7 @@ static void show_load(const struct tickmap_jit_emit *emit,
 }
 
 static void show_move(const struct tickmap_jit_emit *emit,
-		      struct tickmap_jit_place place,
+		      const struct tickmap_jit_place *place,
 		      const struct tickmap_jit_move *move)
 {
 	struct tickmap_codemap_record record = {
@@ -308,7 +308,7 @@ static void show_move(const struct tickmap_jit_emit *emit,
 }
 
 static void show_debug(const struct tickmap_jit_emit *emit,
-		       struct tickmap_jit_place place)
+		       const struct tickmap_jit_place *place)
 {
 	struct tickmap_codemap_record record = {
 		.avma = emit->debug.address,
@@ -320,7 +320,7 @@ static void show_debug(const struct tickmap_jit_emit *emit,
 }
 
 static void show_unwinding(const struct tickmap_jit_emit *emit,
-			   struct tickmap_jit_place place)
+			   const struct tickmap_jit_place *place)
 {
 	struct tickmap_codemap_record record = {
 		.unwinding_size = emit->unwinding.size,
@@ -332,7 +332,7 @@ static void show_unwinding(const struct tickmap_jit_emit *emit,
 }
 
 static void show_plain(const struct tickmap_jit_emit *emit,
-		       struct tickmap_jit_place place)
+		       const struct tickmap_jit_place *place)
 {
 	struct tickmap_codemap_record record = { .id = 0 };
 
@@ -341,7 +341,7 @@ static void show_plain(const struct tickmap_jit_emit *emit,
 
 static void emit_move(struct tickmap_jit_emit *emit,
 		      struct tickmap_jit_span span,
-		      struct tickmap_jit_place place)
+		      const struct tickmap_jit_place *place)
 {
 	struct tickmap_code_event event = { .kind = TICKMAP_CODE_MOVE };
 	struct tickmap_jit_move move;
@@ -349,17 +349,17 @@ static void emit_move(struct tickmap_jit_emit *emit,
 	tickmap_jit_read_move(span, emit->header.swap, &move);
 	if (is_shown(emit))
 		show_move(emit, place, &move);
-	event.when = place.prefix.when;
+	event.when = place->prefix.when;
 	event.pid = move.pid;
 	event.tid = move.tid;
-	event.old_avma = unsigned_avma(emit, move.old_avma, place.offset);
-	event.avma = unsigned_avma(emit, move.avma, place.offset);
+	event.old_avma = unsigned_avma(emit, move.old_avma, place->offset);
+	event.avma = unsigned_avma(emit, move.avma, place->offset);
 	event.size = move.size;
 	event.code_index = move.index;
 	event.name = "";
-	event.offset = place.offset;
+	event.offset = place->offset;
 	if (event.size && event.size - 1 > UINT64_MAX - event.avma) {
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD045, place.offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD045, place->offset,
 				 event.size);
 		event.size = UINT64_MAX - event.avma + 1;
 	}
@@ -408,7 +408,7 @@ static struct tickmap_jit_span keep(struct tickmap_jit_emit *emit,
 
 static void keep_debug(struct tickmap_jit_emit *emit,
 		       struct tickmap_jit_span span,
-		       struct tickmap_jit_place place)
+		       const struct tickmap_jit_place *place)
 {
 	forget_debug(emit);
 	span = keep(emit, span, &emit->debug_bytes.items,
@@ -419,9 +419,9 @@ static void keep_debug(struct tickmap_jit_emit *emit,
 	if (is_shown(emit))
 		show_debug(emit, place);
 	if (emit->debug.damaged)
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD040, place.offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD040, place->offset,
 				 emit->debug.entry_count);
-	emit->debug_at = place.offset;
+	emit->debug_at = place->offset;
 	emit->has_debug = true;
 }
 
@@ -451,7 +451,7 @@ static void displace(struct tickmap_jit_unwinding *u, uint8_t *header,
 
 static void keep_unwinding(struct tickmap_jit_emit *emit,
 			   struct tickmap_jit_span span,
-			   struct tickmap_jit_place place)
+			   const struct tickmap_jit_place *place)
 {
 	struct tickmap_jit_unwinding *u = &emit->unwinding;
 	bool fits;
@@ -465,12 +465,12 @@ static void keep_unwinding(struct tickmap_jit_emit *emit,
 	if (is_shown(emit))
 		show_unwinding(emit, place);
 	if (!fits) {
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD043, place.offset,
-				 place.prefix.size);
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD043, place->offset,
+				 place->prefix.size);
 		return;
 	}
 	if (u->header_first) {
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD044, place.offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD044, place->offset,
 				 u->header_size);
 		displace(u,
 			 emit->unwinding_bytes.items +
@@ -478,29 +478,29 @@ static void keep_unwinding(struct tickmap_jit_emit *emit,
 			 emit->header.swap);
 	}
 	if (u->size && !u->header_size)
-		tickmap_jit_find(emit, TICKMAP_FOUND_JD046, place.offset,
+		tickmap_jit_find(emit, TICKMAP_FOUND_JD046, place->offset,
 				 u->size);
-	emit->unwinding_at = place.offset;
+	emit->unwinding_at = place->offset;
 	emit->has_unwinding = true;
 }
 
 static void find_closed(struct tickmap_jit_emit *emit,
-			struct tickmap_jit_place place)
+			const struct tickmap_jit_place *place)
 {
 	if (!emit->closed || emit->said_closed)
 		return;
-	tickmap_jit_find(emit, TICKMAP_FOUND_JD014, place.offset,
-			 place.prefix.id);
+	tickmap_jit_find(emit, TICKMAP_FOUND_JD014, place->offset,
+			 place->prefix.id);
 	emit->said_closed = true;
 }
 
 static void emit_close(struct tickmap_jit_emit *emit,
-		       struct tickmap_jit_place place)
+		       const struct tickmap_jit_place *place)
 {
 	struct tickmap_code_event event = { .kind = TICKMAP_CODE_CLOSE,
-					    .when = place.prefix.when,
+					    .when = place->prefix.when,
 					    .name = "",
-					    .offset = place.offset };
+					    .offset = place->offset };
 
 	emit->closed = true;
 	if (is_shown(emit))
@@ -511,37 +511,37 @@ static void emit_close(struct tickmap_jit_emit *emit,
 /* False: it has no name yet. */
 static bool read_load(struct tickmap_jit_emit *emit,
 		      struct tickmap_jit_span span,
-		      struct tickmap_jit_place place)
+		      const struct tickmap_jit_place *place)
 {
 	struct tickmap_jit_load load;
 
-	if (!tickmap_jit_read_load(span, emit->header.swap, place.prefix,
-				   place.fixed, place.verdict, &load))
+	if (!tickmap_jit_read_load(span, emit->header.swap, place->prefix,
+				   place->fixed, place->verdict, &load))
 		return false;
 	emit->counts.records++;
 	if (is_shown(emit))
-		show_load(emit, place, span.size < place.prefix.size, &load);
-	emit_load(emit, &load, place.prefix.when, place.offset);
+		show_load(emit, place, span.size < place->prefix.size, &load);
+	emit_load(emit, &load, place->prefix.when, place->offset);
 	return true;
 }
 
 static void emit_unknown(struct tickmap_jit_emit *emit,
-			 struct tickmap_jit_place place)
+			 const struct tickmap_jit_place *place)
 {
 	if (is_shown(emit))
 		show_plain(emit, place);
-	tickmap_jit_find(emit, TICKMAP_FOUND_JD013, place.offset,
-			 place.prefix.id);
+	tickmap_jit_find(emit, TICKMAP_FOUND_JD013, place->offset,
+			 place->prefix.id);
 }
 
 void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
 			     struct tickmap_jit_span span,
-			     struct tickmap_jit_place place)
+			     const struct tickmap_jit_place *place)
 {
-	find_time_odd(emit, place.prefix.when, place.offset);
+	find_time_odd(emit, place->prefix.when, place->offset);
 	find_closed(emit, place);
-	emit->counts.records += place.prefix.id != TICKMAP_JIT_LOAD;
-	switch (place.prefix.id) {
+	emit->counts.records += place->prefix.id != TICKMAP_JIT_LOAD;
+	switch (place->prefix.id) {
 	case TICKMAP_JIT_LOAD:
 		read_load(emit, span, place);
 		break;
@@ -572,7 +572,7 @@ bool tickmap_jit_emit_cut_load(struct tickmap_jit_emit *emit,
 	place.verdict =
 		tickmap_jit_judge(span, emit->header.swap, place.prefix, fixed);
 	return place.verdict == TICKMAP_JIT_SOUND &&
-	       read_load(emit, span, place);
+	       read_load(emit, span, &place);
 }
 
 void tickmap_jit_emit_end(struct tickmap_jit_emit *emit)

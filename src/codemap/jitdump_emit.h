@@ -63,7 +63,7 @@ struct tickmap_jit_place {
 /* `span` holds a whole record. */
 void tickmap_jit_emit_record(struct tickmap_jit_emit *emit,
 			     struct tickmap_jit_span span,
-			     struct tickmap_jit_place place);
+			     const struct tickmap_jit_place *place);
 
 /* The beginning of a LOAD that goes on behind the end of the file. False: its
  * name is not there. */

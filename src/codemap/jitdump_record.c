@@ -10,38 +10,51 @@ enum { DEBUG_ENTRY_MINIMUM = 17 };
 /* Records are padded to 8 at most; one word more does no harm. */
 enum { PADDING_MAX = 15 };
 
+/* Fields within bytes that were taken as a whole. */
+static inline uint64_t u64_at(const uint8_t *at, bool swap)
+{
+	uint64_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return swap ? __builtin_bswap64(value) : value;
+}
+
+static inline uint32_t u32_at(const uint8_t *at, bool swap)
+{
+	uint32_t value;
+
+	memcpy(&value, at, sizeof(value));
+	return swap ? __builtin_bswap32(value) : value;
+}
+
 /* Does the name end exactly where the code begins? */
 static inline enum tickmap_jit_verdict
 judge_load(struct tickmap_bytes b, uint32_t total, uint32_t fixed)
 {
-	uint64_t vma, avma, code_size;
-	const uint8_t *name, *nul;
+	const uint8_t *head, *name, *nul;
+	uint64_t code_size;
 	size_t room;
 
 	if (total <= fixed)
 		return TICKMAP_JIT_DOUBTFUL;
-	if (b.size < fixed)
+	head = tickmap_take(&b, fixed);
+	if (!head)
 		return TICKMAP_JIT_WAIT;
 	/* CPython, the only writer of wide tids, gives the address twice: a
 	 * LOAD without code bytes could look like one otherwise. */
-	tickmap_seek(&b, fixed - 32);
-	vma = tickmap_u64(&b);
-	avma = tickmap_u64(&b);
-	code_size = tickmap_u64(&b);
-	if (fixed != TICKMAP_JIT_LOAD_FIXED && vma != avma)
+	if (fixed != TICKMAP_JIT_LOAD_FIXED &&
+	    memcmp(head + fixed - 32, head + fixed - 24, 8) != 0)
 		return TICKMAP_JIT_DOUBTFUL;
+	code_size = u64_at(head + fixed - 16, b.swap);
 	if (code_size > total - fixed - 1)
 		return TICKMAP_JIT_DOUBTFUL;
 	room = total - fixed - (size_t)code_size;
-	tickmap_seek(&b, fixed);
 	if (tickmap_bytes_left(&b) < room)
 		return TICKMAP_JIT_WAIT;
-	name = room ? tickmap_take(&b, room) : NULL;
-	if (!name || name[room - 1])
-		return TICKMAP_JIT_DOUBTFUL;
-	nul = memchr(name, 0, room);
-	return nul == name + room - 1 ? TICKMAP_JIT_SOUND
-				      : TICKMAP_JIT_DOUBTFUL;
+	name = tickmap_take(&b, room);
+	nul = name ? memchr(name, 0, room) : NULL;
+	return nul && nul == name + room - 1 ? TICKMAP_JIT_SOUND
+					     : TICKMAP_JIT_DOUBTFUL;
 }
 
 static inline enum tickmap_jit_verdict judge_debug(struct tickmap_bytes b,
@@ -156,20 +169,19 @@ bool tickmap_jit_read_load(struct tickmap_jit_span span, bool swap,
 			   struct tickmap_jit_load *ret_load)
 {
 	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
+	const uint8_t *head = tickmap_take(&b, fixed);
 	struct tickmap_jit_load load = { .odd = 0 };
 
-	tickmap_seek(&b, TICKMAP_JIT_PREFIX);
-	load.pid = tickmap_u32(&b);
-	if (fixed == TICKMAP_JIT_LOAD_ALIGNED_TID64)
-		tickmap_u32(&b);
-	load.tid = fixed == TICKMAP_JIT_LOAD_FIXED ? tickmap_u32(&b)
-						   : (uint32_t)tickmap_u64(&b);
-	tickmap_u64(&b); /* vma: nobody reads it, and LLVM leaves it 0 */
-	load.avma = tickmap_u64(&b);
-	load.size = load.stated_size = tickmap_u64(&b);
-	load.index = tickmap_u64(&b);
-	if (b.failed || verdict == TICKMAP_JIT_WAIT)
+	if (!head || verdict == TICKMAP_JIT_WAIT)
 		return false;
+	load.pid = u32_at(head + TICKMAP_JIT_PREFIX, swap);
+	/* The tid, then vma: nobody reads that, and LLVM leaves it 0. */
+	load.tid = fixed == TICKMAP_JIT_LOAD_FIXED
+			   ? u32_at(head + fixed - 36, swap)
+			   : (uint32_t)u64_at(head + fixed - 40, swap);
+	load.avma = u64_at(head + fixed - 24, swap);
+	load.size = load.stated_size = u64_at(head + fixed - 16, swap);
+	load.index = u64_at(head + fixed - 8, swap);
 	if (verdict != TICKMAP_JIT_SOUND) {
 		if (b.size < prefix.size ||
 		    !read_odd_load(b, prefix.size, &load))
