@@ -92,6 +92,11 @@ uint64_t tickmap_jitdump_line_bias(const struct tickmap_jitdump *dump)
 	return tickmap_jit_emit_bias(&dump->emit);
 }
 
+void tickmap_jitdump_assume(struct tickmap_jitdump *dump, uint32_t elf_machine)
+{
+	dump->emit.assumed_machine = elf_machine;
+}
+
 bool tickmap_jitdump_is(const void *bytes, size_t size)
 {
 	struct tickmap_bytes b = tickmap_bytes_of(bytes, size);

@@ -32,21 +32,17 @@ static void show(const struct tickmap_jit_emit *emit,
 
 static bool is_32_bit(const struct tickmap_jit_emit *emit)
 {
-	uint32_t machine = emit->header.elf_machine;
+	uint32_t machine = emit->header.elf_machine ? emit->header.elf_machine
+						    : emit->assumed_machine;
 
 	return machine == EM_386 || machine == EM_PPC || machine == EM_ARM;
-}
-
-static bool is_sign_extended(uint64_t avma)
-{
-	return avma >> 31 == UINT64_MAX >> 31;
 }
 
 /* V8 on i386 widens addresses above 2 GiB with their sign. */
 static uint64_t unsigned_avma(struct tickmap_jit_emit *emit, uint64_t avma,
 			      uint64_t offset)
 {
-	if (!is_32_bit(emit) || !is_sign_extended(avma))
+	if (!is_32_bit(emit) || !tickmap_jit_is_sign_extended(avma))
 		return avma;
 	if (!emit->said_sign)
 		tickmap_jit_find(emit, TICKMAP_FOUND_JD026, offset, avma);
@@ -180,8 +176,9 @@ static void find_load_odd(struct tickmap_jit_emit *emit,
 
 /*
  * V8 and LLVM add the size of an ELF header to line addresses, for the layout
- * that perf's files had before 2020. An address beyond the code proves it, one
- * before code + bias denies it.
+ * that perf's files had before 2020. An address beyond the code proves it if
+ * functions begin with code + bias or soon behind it; one before that denies
+ * it.
  */
 static uint64_t line_bias(const struct tickmap_jit_emit *emit)
 {
@@ -190,7 +187,9 @@ static uint64_t line_bias(const struct tickmap_jit_emit *emit)
 
 uint64_t tickmap_jit_emit_bias(const struct tickmap_jit_emit *emit)
 {
-	return emit->bias_proved && !emit->bias_denied ? line_bias(emit) : 0;
+	return emit->bias_proved && emit->bias_likely && !emit->bias_denied
+		       ? line_bias(emit)
+		       : 0;
 }
 
 static void find_line_bias(struct tickmap_jit_emit *emit,
@@ -199,12 +198,14 @@ static void find_line_bias(struct tickmap_jit_emit *emit,
 	const struct tickmap_jit_debug *debug = &emit->debug;
 	uint64_t bias = line_bias(emit);
 
-	if (debug->damaged || !debug->entry_count)
+	if (!debug->lines.count)
 		return;
 	if (debug->first < load->avma || debug->first - load->avma < bias) {
 		emit->bias_denied = true;
 		return;
 	}
+	if (debug->first - load->avma < 2 * bias)
+		emit->bias_likely = true;
 	if (debug->last - load->avma > load->size && !emit->bias_proved) {
 		emit->bias_proved = true;
 		emit->bias_at = emit->debug_at;
@@ -224,7 +225,6 @@ static void add_lines(const struct tickmap_jit_emit *emit,
 	event->file = emit->debug.file;
 	event->file_length = emit->debug.file_length;
 	event->lines = emit->debug.lines;
-	event->lines.narrow = is_32_bit(emit);
 }
 
 static void add_unwinding(const struct tickmap_jit_emit *emit,
@@ -249,9 +249,9 @@ static void emit_load(struct tickmap_jit_emit *emit,
 {
 	struct tickmap_code_event *event = &emit->load;
 
+	load->avma = unsigned_avma(emit, load->avma, offset);
 	if (emit->has_debug)
 		find_line_bias(emit, load);
-	load->avma = unsigned_avma(emit, load->avma, offset);
 	find_load_odd(emit, load, offset);
 	event->when = when;
 	event->pid = load->pid;
@@ -415,7 +415,8 @@ static void keep_debug(struct tickmap_jit_emit *emit,
 		    &emit->debug_bytes.capacity);
 	if (!span.size)
 		return;
-	tickmap_jit_read_debug(span, emit->header.swap, &emit->debug);
+	tickmap_jit_read_debug(span, emit->header.swap, is_32_bit(emit),
+			       &emit->debug);
 	if (is_shown(emit))
 		show_debug(emit, place);
 	if (emit->debug.damaged)

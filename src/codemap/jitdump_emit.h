@@ -20,6 +20,7 @@ struct tickmap_jit_indexes {
 struct tickmap_jit_emit {
 	struct tickmap_code_handler handler;
 	struct tickmap_jitdump_header header;
+	uint32_t assumed_machine; /* if the header does not say */
 	struct tickmap_jitdump_counts counts;
 	bool no_memory;
 
@@ -40,7 +41,7 @@ struct tickmap_jit_emit {
 	uint64_t latest;	   /* time */
 	uint64_t back_at, back_by; /* first place, largest step */
 	uint64_t bias_at;	   /* of line addresses: first proof */
-	bool bias_proved, bias_denied;
+	bool bias_proved, bias_likely, bias_denied;
 	bool said_sign, said_pid, said_zero_time, said_header_time;
 	bool closed, said_closed;
 };
@@ -76,6 +77,9 @@ void tickmap_jit_emit_forget(struct tickmap_jit_emit *emit);
 
 /* 0 as long as it is not proved. */
 uint64_t tickmap_jit_emit_bias(const struct tickmap_jit_emit *emit);
+
+/* The machine if the header names none. Before the first byte. */
+void tickmap_jitdump_assume(struct tickmap_jitdump *dump, uint32_t elf_machine);
 
 void tickmap_jit_emit_end(struct tickmap_jit_emit *emit);
 void tickmap_jit_emit_free(struct tickmap_jit_emit *emit);

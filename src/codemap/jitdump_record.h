@@ -131,6 +131,11 @@ struct tickmap_jit_move {
 void tickmap_jit_read_move(struct tickmap_jit_span span, bool swap,
 			   struct tickmap_jit_move *ret_move);
 
+static inline bool tickmap_jit_is_sign_extended(uint64_t avma)
+{
+	return avma >> 31 == UINT64_MAX >> 31;
+}
+
 struct tickmap_jit_debug {
 	uint64_t address; /* of the code, as stated */
 	uint64_t entry_count;
@@ -143,8 +148,9 @@ struct tickmap_jit_debug {
 	struct tickmap_code_lines lines; /* as far as they can be walked */
 };
 
+/* `narrow`: addresses have 32 bits. */
 void tickmap_jit_read_debug(struct tickmap_jit_span span, bool swap,
-			    struct tickmap_jit_debug *ret_debug);
+			    bool narrow, struct tickmap_jit_debug *ret_debug);
 
 struct tickmap_jit_unwinding {
 	uint64_t size, header_size, mapped_size; /* as stated */

@@ -95,7 +95,7 @@ bool tickmap_code_lines_next(struct tickmap_code_lines *lines,
 	}
 	lines->at += b.pos;
 	lines->count--;
-	if (lines->narrow)
+	if (lines->narrow && tickmap_jit_is_sign_extended(line.avma))
 		line.avma &= UINT32_MAX;
 	if (lines->nameless) {
 		line.file = NULL;
@@ -159,7 +159,10 @@ static const uint8_t *walk(struct tickmap_code_lines lines,
 	struct tickmap_code_line line;
 
 	debug->first = UINT64_MAX;
-	debug->last = 0;
+	debug->last = debug->lines.count = 0;
+	debug->line = 0;
+	debug->file = NULL;
+	debug->file_length = 0;
 	while (tickmap_code_lines_next(&lines, &line)) {
 		if (!line.file)
 			debug->damaged = true;
@@ -177,12 +180,26 @@ static const uint8_t *walk(struct tickmap_code_lines lines,
 	return lines.at;
 }
 
+/* The names cannot be walked. What is left are the numbers of the first entry,
+ * and of the others if their distance shows. */
+static void walk_damaged(struct tickmap_code_lines *lines,
+			 struct tickmap_jit_debug *debug)
+{
+	bool one = debug->lines.count > 0;
+
+	debug->damaged = true;
+	if (!lines->count || !find_stride(lines))
+		lines->count = one;
+	lines->nameless = true;
+	walk(*lines, debug);
+}
+
 void tickmap_jit_read_debug(struct tickmap_jit_span span, bool swap,
-			    struct tickmap_jit_debug *ret_debug)
+			    bool narrow, struct tickmap_jit_debug *ret_debug)
 {
 	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
 	struct tickmap_jit_debug debug = { .line = 0 };
-	struct tickmap_code_lines lines = { .swap = b.swap };
+	struct tickmap_code_lines lines = { .swap = swap, .narrow = narrow };
 	const uint8_t *end;
 
 	tickmap_seek(&b, TICKMAP_JIT_DEBUG_FIXED - 16);
@@ -195,20 +212,8 @@ void tickmap_jit_read_debug(struct tickmap_jit_span span, bool swap,
 		lines.count = 0;
 	end = walk(lines, &debug);
 	if (debug.lines.count < debug.entry_count ||
-	    lines.end - end > PADDING_MAX) {
-		/* What is left is the line, and more if the distance shows. */
-		debug.damaged = true;
-		debug.file = NULL;
-		debug.file_length = 0;
-		if (lines.count && find_stride(&lines)) {
-			debug.lines.count = 0;
-			debug.line = 0;
-			walk(lines, &debug);
-		} else if (debug.lines.count > 1) {
-			debug.lines.count = 1;
-		}
-		lines.nameless = true;
-	}
+	    lines.end - end > PADDING_MAX)
+		walk_damaged(&lines, &debug);
 	lines.count = debug.lines.count;
 	debug.lines = lines;
 	*ret_debug = debug;
