@@ -22,6 +22,9 @@ enum tickmap_exit {
 int tickmap_cmd_record(int argc, char **argv);
 int tickmap_cmd_report(int argc, char **argv);
 int tickmap_cmd_export(int argc, char **argv);
+int tickmap_cmd_dump(int argc, char **argv);
+int tickmap_cmd_lint(int argc, char **argv);
+int tickmap_cmd_repair(int argc, char **argv);
 
 /*
  * Say "tickmap: FILE: offset 0x...: reason" on stderr, and on a second line

@@ -23,6 +23,11 @@ static const struct command commands[] = {
 	  "show the functions and the call tree of a recording" },
 	{ "export", tickmap_cmd_export,
 	  "write a recording in a form that other tools open" },
+	{ "dump", tickmap_cmd_dump, "print every record of a code map" },
+	{ "lint", tickmap_cmd_lint,
+	  "say what is odd or wrong in code maps, and why it matters" },
+	{ "repair", tickmap_cmd_repair,
+	  "write a correct code map from a damaged one" },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
