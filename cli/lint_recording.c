@@ -129,7 +129,7 @@ static int read_all(struct recording *r, const char *path)
 	struct tickmap_error err = { 0 };
 	struct tickmap_perfdata *data;
 	struct tickmap_perfdata_record record;
-	int more;
+	int more = 0;
 
 	if (tickmap_perfdata_open(path, &data, &err) < 0)
 		return tickmap_cli_error(&err, NULL);
