@@ -31,8 +31,10 @@ static enum tickmap_file_kind kind_of(const uint8_t *head, unsigned size)
 	    (!memcmp(head, "PERFILE2", 8) || !memcmp(head, "2ELIFREP", 8)))
 		return TICKMAP_FILE_RECORDING;
 	/* A file cut short under its writer has a hole of zeros. */
-	if (size && !head[0] && !memcmp(head, head + 1, size - 1))
-		return TICKMAP_FILE_PERFMAP;
+	while (size && !*head) {
+		head++;
+		size--;
+	}
 	for (unsigned i = 0; i < size; i++)
 		if ((head[i] < 0x20 && head[i] != '\t' && head[i] != '\n' &&
 		     head[i] != '\r') ||

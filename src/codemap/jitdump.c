@@ -173,6 +173,7 @@ static bool read_header(struct tickmap_jitdump *dump)
 	header->pid = tickmap_u32(&b);
 	header->timestamp = tickmap_u64(&b);
 	header->flags = tickmap_u64(&b);
+	dump->has_header = true;
 	find_header_odd(&dump->emit, pad);
 	/* Mono says 8 and writes 40. Of a larger size the first record tells
 	 * whether it is true. */
@@ -180,7 +181,6 @@ static bool read_header(struct tickmap_jitdump *dump)
 	dump->header_doubted =
 		header->size > HEADER && header->size <= HEADER_MAX;
 	dump->previous = HEADER - 1;
-	dump->has_header = true;
 	return true;
 }
 

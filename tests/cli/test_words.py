@@ -9,7 +9,7 @@ import pytest
 
 from command import ROOT
 
-COMMANDS = ["report", "export"]
+COMMANDS = ["report", "export", "dump", "lint", "repair"]
 MAN = ROOT / "docs/man"
 
 
@@ -121,7 +121,7 @@ def test_the_man_page_has_the_options_that_help_has(tickmap, command):
 
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
-@pytest.mark.parametrize("page", ["tickmap.1", "tickmap-report.1", "tickmap-export.1"])
+@pytest.mark.parametrize("page", ["tickmap.1"] + ["tickmap-%s.1" % c for c in COMMANDS])
 def test_man_pages_are_well_formed(page):
     lint = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", MAN / page],
                           stdout=subprocess.PIPE)
