@@ -6,25 +6,37 @@
 #include "compat.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "functions.h"
 #include "hook.h"
 #include "publish.h"
 
-/* "jitdump", "perfmap" or "both"; 0 and an exception for anything else. */
-static uint32_t sinks_of(const char *format)
+/* NULL: as before. 0 and an exception for anything else but the three. */
+static int convert_format(PyObject *object, void *address)
 {
-	if (strcmp(format, "jitdump") == 0)
-		return TICKMAP_EMIT_JITDUMP;
-	if (strcmp(format, "perfmap") == 0)
-		return TICKMAP_EMIT_PERF_MAP;
-	if (strcmp(format, "both") == 0)
-		return TICKMAP_EMIT_JITDUMP | TICKMAP_EMIT_PERF_MAP;
-	PyErr_Format(PyExc_ValueError,
-		     "format must be 'jitdump', 'perfmap' or 'both', not '%s'",
-		     format);
-	return 0;
+	uint32_t *sinks = address;
+
+	if (object == Py_None)
+		return 1;
+	if (!PyUnicode_Check(object)) {
+		PyErr_Format(PyExc_TypeError, "format must be str, not %.200s",
+			     Py_TYPE(object)->tp_name);
+		return 0;
+	}
+	if (PyUnicode_CompareWithASCIIString(object, "jitdump") == 0)
+		*sinks = TICKMAP_EMIT_JITDUMP;
+	else if (PyUnicode_CompareWithASCIIString(object, "perfmap") == 0)
+		*sinks = TICKMAP_EMIT_PERF_MAP;
+	else if (PyUnicode_CompareWithASCIIString(object, "both") == 0)
+		*sinks = TICKMAP_EMIT_JITDUMP | TICKMAP_EMIT_PERF_MAP;
+	else
+		PyErr_Format(PyExc_ValueError,
+			     "format must be 'jitdump', 'perfmap' or 'both', "
+			     "not %R",
+			     object);
+	return *sinks != 0;
 }
 
 /* None, or what os.fsencode takes. */
@@ -35,59 +47,175 @@ static int convert_directory(PyObject *object, void *address)
 	return PyUnicode_FSConverter(object, address);
 }
 
-static PyObject *raise_status(int status, const char *directory)
+static void raise_status(int status)
 {
-	if (status == TICKMAP_EMIT_E_OS)
-		return PyErr_SetFromErrnoWithFilename(
-			PyExc_OSError, directory ? directory : "/tmp");
-	PyErr_SetString(PyExc_OSError, tickmap_emit_strerror(status));
-	return NULL;
+	char folder[PATH_MAX];
+
+	int error = errno;
+	tickmap_publish_folder(folder, sizeof(folder));
+	if (status == TICKMAP_EMIT_E_NOMEM) {
+		PyErr_NoMemory();
+		return;
+	}
+	if (status == TICKMAP_EMIT_E_OS) {
+		errno = error;
+		PyErr_SetFromErrnoWithFilename(PyExc_OSError, folder);
+		return;
+	}
+	if (status == TICKMAP_EMIT_E_EXISTS)
+		error = EEXIST;
+	else if (status == TICKMAP_EMIT_E_UNSAFE)
+		error = EPERM;
+	else if (status == TICKMAP_EMIT_E_ARGUMENT)
+		error = ENAMETOOLONG;
+	else {
+		PyErr_Format(PyExc_RuntimeError,
+			     "cannot publish code in %s: %s", folder,
+			     tickmap_emit_strerror(status));
+		return;
+	}
+	PyObject *arguments =
+		Py_BuildValue("isN", error, tickmap_emit_strerror(status),
+			      PyUnicode_DecodeFSDefault(folder));
+	if (!arguments)
+		return;
+	/* Called, OSError picks the subclass that belongs to the errno. */
+	PyObject *exception = PyObject_CallObject(PyExc_OSError, arguments);
+	Py_DECREF(arguments);
+	if (!exception)
+		return;
+	PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
+	Py_DECREF(exception);
+}
+
+/*
+ * CPython's own trampolines, from 3.12 on: under both, each function would be
+ * published twice, at two addresses. -1 with an exception set.
+ */
+static int own_trampolines_are_active(void)
+{
+	PyObject *question = PySys_GetObject("is_stack_trampoline_active");
+
+	if (!question)
+		return 0;
+	PyObject *answer = PyObject_CallObject(question, NULL);
+	if (!answer)
+		return -1;
+	int active = PyObject_IsTrue(answer);
+	Py_DECREF(answer);
+	if (active > 0) {
+		PyErr_SetString(PyExc_RuntimeError,
+				"the interpreter's own trampolines are active "
+				"and publish already; "
+				"sys.deactivate_stack_trampoline() "
+				"switches them off");
+		return -1;
+	}
+	return active;
+}
+
+/*
+ * Several copies of the extension may be within reach (a recorder's, a virtual
+ * environment's); the first one that an interpreter activates is the one that
+ * works. Borrowed; NULL, perhaps with an exception: none yet.
+ */
+static PyObject *working_module(void)
+{
+	PyObject *dict =
+		PyInterpreterState_GetDict(PyThreadState_Get()->interp);
+
+	return dict ? PyDict_GetItemString(dict, "tickmap") : NULL;
+}
+
+static int remember(PyObject *module)
+{
+	PyObject *dict =
+		PyInterpreterState_GetDict(PyThreadState_Get()->interp);
+
+	return dict ? PyDict_SetItemString(dict, "tickmap", module) : 0;
+}
+
+static PyObject *call_other(PyObject *other, const char *name, PyObject *args,
+			    PyObject *keywords)
+{
+	PyObject *method = PyObject_GetAttrString(other, name);
+
+	if (!method)
+		return NULL;
+	PyObject *result = PyObject_Call(method, args, keywords);
+	Py_DECREF(method);
+	return result;
+}
+
+static void publish_and_install(const struct tickmap_publish_request *request)
+{
+	int anew;
+
+	int status = tickmap_publish_open(request, &anew);
+	if (status != TICKMAP_EMIT_OK)
+		raise_status(status);
+	else if (tickmap_hook_install() > 0 && anew)
+		tickmap_functions_publish_again();
 }
 
 PyDoc_STRVAR(
 	activate_doc,
-	"activate($module, /, format='jitdump', directory=None, "
+	"activate($module, /, format=None, directory=None, "
 	"keep_existing=False)\n--\n\n"
 	"Give each Python function called from now on a native frame of its\n"
 	"own, and publish its name.\n\n"
-	"Returns True, or False in a subinterpreter. Does nothing if it is\n"
-	"active; the files are opened by the first call, later ones cannot\n"
-	"change format and directory.");
+	"format is 'jitdump' (DIRECTORY/jit-PID.dump), 'perfmap'\n"
+	"(DIRECTORY/perf-PID.map) or 'both'. What is None is as it was at the\n"
+	"last time; at first, a jitdump in the folder that the environment\n"
+	"variable TICKMAP_DIR names, else in /tmp, where perf looks. Other\n"
+	"files than at the last time begin with all that was published\n"
+	"before. keep_existing: replace no file that is there.\n\n"
+	"Returns True; False in a subinterpreter, which stays as it is. While\n"
+	"active, another call only checks its arguments.\n\n"
+	"TypeError, ValueError: arguments that make no sense. OSError: the\n"
+	"folder or a file in it, with errno and path. RuntimeError: the\n"
+	"interpreter's own trampolines are active, or this interpreter's\n"
+	"frames are not as expected. After any of them it is not active.\n\n"
+	"It holds for all threads, which may call this at any time.");
 
 static PyObject *activate(PyObject *module, PyObject *args, PyObject *keywords)
 {
 	static char name1[] = "format", name2[] = "directory",
 		    name3[] = "keep_existing";
 	char *names[] = { name1, name2, name3, NULL };
-	const char *format = "jitdump";
+	struct tickmap_publish_request request = { 0 };
 	PyObject *directory = NULL;
 	int keep_existing = 0;
 
-	(void)module;
-	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|sO&p", names,
-					 &format, convert_directory, &directory,
-					 &keep_existing))
+	PyObject *other = working_module();
+	if (other && other != module)
+		return call_other(other, "activate", args, keywords);
+	if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O&O&p", names,
+					 convert_format, &request.sinks,
+					 convert_directory, &directory,
+					 &keep_existing)) {
+		Py_XDECREF(directory);
 		return NULL;
-	uint32_t sinks = sinks_of(format);
-	if (!sinks || PyThreadState_Get()->interp != PyInterpreterState_Main())
-		goto out;
-	const char *path = directory ? PyBytes_AS_STRING(directory) : NULL;
-	int status = tickmap_publish_open(
-		sinks, keep_existing ? TICKMAP_EMIT_KEEP_EXISTING : 0, path);
-	if (status != TICKMAP_EMIT_OK)
-		raise_status(status, path);
-	else
-		tickmap_hook_install();
-out:
+	}
+	if (keep_existing)
+		request.flags = TICKMAP_EMIT_KEEP_EXISTING;
+	if (directory)
+		request.dir = PyBytes_AS_STRING(directory);
+	if (PyThreadState_Get()->interp == PyInterpreterState_Main() &&
+	    !tickmap_hook_is_active() && own_trampolines_are_active() == 0 &&
+	    remember(module) == 0)
+		publish_and_install(&request);
 	Py_XDECREF(directory);
 	if (PyErr_Occurred())
 		return NULL;
 	return PyBool_FromLong(tickmap_hook_is_active());
 }
 
-PyDoc_STRVAR(deactivate_doc,
-	     "deactivate($module, /)\n--\n\n"
-	     "Put the previous evaluator back. What was published stays.");
+PyDoc_STRVAR(
+	deactivate_doc,
+	"deactivate($module, /)\n--\n\n"
+	"Calls from now on, in all threads, get no frames. Harmless if it\n"
+	"is not active. Files and what they say stay.");
 
 static PyObject *deactivate(PyObject *module, PyObject *unused)
 {
@@ -99,6 +227,23 @@ static PyObject *deactivate(PyObject *module, PyObject *unused)
 
 PyDoc_STRVAR(is_active_doc, "is_active($module, /)\n--\n\n"
 			    "Whether calls of this interpreter get frames.");
+
+PyDoc_STRVAR(working_doc,
+	     "working($module, /)\n--\n\n"
+	     "The copy of this module that works in this interpreter.");
+
+static PyObject *working(PyObject *module, PyObject *unused)
+{
+	PyObject *other = working_module();
+
+	(void)unused;
+	if (!other && PyErr_Occurred())
+		return NULL;
+	if (!other)
+		other = module;
+	Py_INCREF(other);
+	return other;
+}
 
 static PyObject *is_active(PyObject *module, PyObject *unused)
 {
@@ -162,6 +307,7 @@ static PyMethodDef methods[] = {
 	{ "deactivate", deactivate, METH_NOARGS, deactivate_doc },
 	{ "is_active", is_active, METH_NOARGS, is_active_doc },
 	{ "status", status, METH_NOARGS, status_doc },
+	{ "working", working, METH_NOARGS, working_doc },
 	{ NULL, NULL, 0, NULL },
 };
 

@@ -40,6 +40,7 @@ static int arena_new(size_t spacing)
 		tickmap_trampoline_write(base + at, serial++);
 		count++;
 	}
+	__builtin___clear_cache((char *)base, (char *)base + ARENA_BYTES);
 	if (mprotect(base, ARENA_BYTES, PROT_READ | PROT_EXEC) != 0) {
 		int error = errno;
 

@@ -10,10 +10,15 @@
  * loop, and more of them would tell nobody anything. */
 enum { MOST_FUNCTIONS = 1 << 20 };
 
+/* Bytes of a name, and of a file's. What is longer was made by a program, and
+ * a map must hold many. */
+enum { LONGEST_PART = 16 * 1024 };
+
 struct function {
 	uint64_t hash;
 	size_t name_length;
-	char *name; /* NULL: an unused place */
+	char *name;	/* NULL: an unused place */
+	size_t file_at; /* where in the name the file begins */
 	int line;
 	const uint8_t *entry;
 };
@@ -97,7 +102,14 @@ static const uint8_t *entry_for(const char *name, size_t length,
 	}
 	memcpy(kept, name, length);
 	kept[length] = '\0';
-	*place = (struct function) { hash, length, kept, line, entry };
+	*place = (struct function) {
+		.hash = hash,
+		.name_length = length,
+		.name = kept,
+		.file_at = length - strlen(file),
+		.line = line,
+		.entry = entry,
+	};
 	table.count++;
 	return entry;
 }
@@ -127,21 +139,49 @@ static PyObject *qualified_name(PyCodeObject *code)
 #endif
 }
 
+static void append(char **at, const char *bytes, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		(*at)[i] = bytes[i] ? bytes[i] : '?'; /* a NUL would end it */
+	*at += length;
+}
+
+static size_t cut(PyObject *bytes)
+{
+	size_t length = (size_t)PyBytes_GET_SIZE(bytes);
+
+	return length < LONGEST_PART ? length : LONGEST_PART;
+}
+
+/* py::NAME:FILE. *ret_file is in it. */
+static PyObject *label_of(PyObject *name, PyObject *file, const char **ret_file)
+{
+	size_t length = 4 + cut(name) + 1 + cut(file);
+	PyObject *label = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)length);
+
+	if (!label)
+		return NULL;
+	char *at = PyBytes_AS_STRING(label);
+	append(&at, "py::", 4);
+	append(&at, PyBytes_AS_STRING(name), cut(name));
+	append(&at, ":", 1);
+	*ret_file = at;
+	append(&at, PyBytes_AS_STRING(file), cut(file));
+	return label;
+}
+
 tickmap_entry tickmap_function_entry(PyCodeObject *code)
 {
 	SET_EXCEPTION_ASIDE(pending);
 	const uint8_t *entry = NULL;
+	const char *file_part = NULL;
 	PyObject *name = bytes_of(qualified_name(code));
 	PyObject *file = name ? bytes_of(code->co_filename) : NULL;
-	PyObject *label =
-		file ? PyBytes_FromFormat("py::%s:%s", PyBytes_AS_STRING(name),
-					  PyBytes_AS_STRING(file))
-		     : NULL;
+	PyObject *label = file ? label_of(name, file, &file_part) : NULL;
 	if (label) {
 		tickmap_publish_lock();
 		entry = entry_for(PyBytes_AS_STRING(label),
-				  (size_t)PyBytes_GET_SIZE(label),
-				  PyBytes_AS_STRING(file),
+				  (size_t)PyBytes_GET_SIZE(label), file_part,
 				  code->co_firstlineno);
 		tickmap_publish_unlock();
 	}
@@ -151,6 +191,19 @@ tickmap_entry tickmap_function_entry(PyCodeObject *code)
 	PyErr_Clear();
 	PUT_EXCEPTION_BACK(pending);
 	return (tickmap_entry)(uintptr_t)entry;
+}
+
+void tickmap_functions_publish_again(void)
+{
+	tickmap_publish_lock();
+	for (size_t i = 0; i < table.capacity; i++) {
+		const struct function *f = &table.places[i];
+
+		if (f->name)
+			tickmap_publish_again(f->entry, f->name, f->name_length,
+					      f->name + f->file_at, f->line);
+	}
+	tickmap_publish_unlock();
 }
 
 size_t tickmap_function_count(void)

@@ -13,6 +13,9 @@
  * pending exception. */
 tickmap_entry tickmap_function_entry(PyCodeObject *code);
 
+/* Announce all of them in a code map that was opened anew. */
+void tickmap_functions_publish_again(void);
+
 /* How many functions have a trampoline. */
 size_t tickmap_function_count(void);
 

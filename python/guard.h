@@ -10,6 +10,7 @@
 #define TICKMAP_PYTHON_GUARD_H
 
 #include "compat.h"
+#include "stack_pointer.h"
 
 struct tickmap_stack {
 	uintptr_t floor; /* hooked calls stay above this */
@@ -20,14 +21,6 @@ struct tickmap_stack {
 /* Initial-exec: one load in the hook, where the general model would call. */
 extern __thread struct tickmap_stack tickmap_stack
 	__attribute__((tls_model("initial-exec")));
-
-static inline uintptr_t tickmap_stack_pointer(void)
-{
-	uintptr_t sp;
-
-	__asm__("mov %%rsp, %0" : "=r"(sp));
-	return sp;
-}
 
 /*
  * Also false on a stack that is not the thread's own (a coroutine library's):

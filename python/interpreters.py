@@ -15,6 +15,9 @@ import shutil
 import subprocess
 import sys
 
+# Those that python/ has a trampoline for.
+MACHINES = ("x86_64", "aarch64")
+
 # Runs in the interpreter asked about, which may be a very old one.
 QUESTION = r"""
 import os, platform, sys, sysconfig
@@ -82,7 +85,7 @@ def judge(python):
         raise ValueError(name + " has no evaluator to hook")
     if number < (3, 9):
         raise ValueError(version + " is too old (3.9 or newer)")
-    if platform != "linux" or machine != "x86_64":
+    if platform != "linux" or machine not in MACHINES:
         raise ValueError("no trampolines for %s on %s" % (machine, platform))
     if not include:
         raise ValueError(version + " has no headers")

@@ -2,7 +2,11 @@
 #include "publish.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "arena.h"
 #include "trampoline.h"
@@ -10,6 +14,12 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tickmap_emit *emit;
 static struct tickmap_unwind unwind;
+/* What emit was opened with. */
+static struct {
+	uint32_t sinks;
+	char dir[PATH_MAX];
+} opened;
+static char asked[PATH_MAX];
 static int status;
 static int status_errno;
 /* Set in a fresh child; the files are made when there is something to say. */
@@ -31,45 +41,91 @@ static void child_after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-static int open_once(const struct tickmap_emit_options *options)
+/* Before the files are there: handlers cannot be removed, and without them a
+ * child would write into its parent's. */
+static int watch_forks(void)
 {
-	if (emit)
+	static int watching;
+
+	if (watching)
 		return TICKMAP_EMIT_OK;
-	int result = tickmap_trampoline_unwind(&unwind);
-	if (result != TICKMAP_EMIT_OK)
-		return result;
-	/* Registered before the files are there: handlers cannot be removed,
-	 * and without them a child would write into its parent's. */
-	static int watching_forks;
-	if (!watching_forks) {
-		int error = pthread_atfork(tickmap_publish_lock,
-					   tickmap_publish_unlock,
-					   child_after_fork);
-		if (error != 0) {
-			errno = error;
-			return TICKMAP_EMIT_E_OS;
-		}
-		watching_forks = 1;
+	int error = pthread_atfork(tickmap_publish_lock, tickmap_publish_unlock,
+				   child_after_fork);
+	if (error != 0) {
+		errno = error;
+		return TICKMAP_EMIT_E_OS;
 	}
-	forked = 0;
-	return tickmap_emit_open(options, &emit);
+	watching = 1;
+	return TICKMAP_EMIT_OK;
 }
 
-int tickmap_publish_open(uint32_t sinks, uint32_t flags, const char *dir)
+/* What is not said in the request is as it was. */
+static void complete(struct tickmap_publish_request *wanted)
+{
+	if (!wanted->sinks)
+		wanted->sinks =
+			opened.sinks ? opened.sinks : TICKMAP_EMIT_JITDUMP;
+	if (!wanted->dir)
+		wanted->dir = opened.sinks ? opened.dir : getenv("TICKMAP_DIR");
+	if (!wanted->dir || !wanted->dir[0])
+		wanted->dir = "/tmp";
+}
+
+static int open_another(const struct tickmap_publish_request *wanted)
 {
 	struct tickmap_emit_options options = TICKMAP_EMIT_OPTIONS_INIT;
+	struct tickmap_emit *another;
 
-	options.sinks = sinks;
-	options.flags = flags;
-	options.dir = dir;
+	options.sinks = wanted->sinks;
+	options.flags = wanted->flags;
+	options.dir = wanted->dir;
+	int result = tickmap_trampoline_unwind(&unwind);
+	if (result == TICKMAP_EMIT_OK)
+		result = watch_forks();
+	if (result == TICKMAP_EMIT_OK)
+		result = tickmap_emit_open(&options, &another);
+	if (result != TICKMAP_EMIT_OK)
+		return result;
+	tickmap_emit_close(emit);
+	emit = another;
+	if (forked)
+		tickmap_arena_abandon();
+	forked = 0;
+	opened.sinks = wanted->sinks;
+	strcpy(opened.dir,
+	       wanted->dir); /* the library has checked its length */
+	return TICKMAP_EMIT_OK;
+}
+
+int tickmap_publish_open(const struct tickmap_publish_request *request,
+			 int *ret_anew)
+{
+	struct tickmap_publish_request wanted = *request;
+	int result = TICKMAP_EMIT_OK;
+
 	tickmap_publish_lock();
-	int result = open_once(&options);
+	complete(&wanted);
+	*ret_anew = !emit || wanted.sinks != opened.sinks ||
+		    strcmp(wanted.dir, opened.dir) != 0;
+	snprintf(asked, sizeof(asked), "%s", wanted.dir);
+	if (*ret_anew) {
+		result = open_another(&wanted);
+		int error = errno;
+		status = result;
+		status_errno = result == TICKMAP_EMIT_E_OS ? error : 0;
+		errno = error;
+	}
 	int error = errno;
-	status = result;
-	status_errno = result == TICKMAP_EMIT_E_OS ? error : 0;
 	tickmap_publish_unlock();
 	errno = error;
 	return result;
+}
+
+void tickmap_publish_folder(char *ret_folder, size_t size)
+{
+	tickmap_publish_lock();
+	snprintf(ret_folder, size, "%s", asked);
+	tickmap_publish_unlock();
 }
 
 static int follow_fork(void)
@@ -127,6 +183,18 @@ const uint8_t *tickmap_publish_function(const char *name, size_t name_length,
 	status = result;
 	status_errno = tickmap_emit_errno(emit);
 	return NULL;
+}
+
+void tickmap_publish_again(const uint8_t *at, const char *name,
+			   size_t name_length, const char *file, int line)
+{
+	if (!emit || follow_fork() != TICKMAP_EMIT_OK)
+		return;
+	int result = announce(at, name, name_length, file, line);
+	if (result != TICKMAP_EMIT_OK) {
+		status = result;
+		status_errno = tickmap_emit_errno(emit);
+	}
 }
 
 int tickmap_publish_status(int *ret_errno)

@@ -6,15 +6,33 @@
 #ifndef TICKMAP_PYTHON_PUBLISH_H
 #define TICKMAP_PYTHON_PUBLISH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tickmap/emit.h"
 
+struct tickmap_publish_request {
+	uint32_t sinks;	 /* 0: as at the last time, at first a jitdump */
+	uint32_t flags;	 /* TICKMAP_EMIT_KEEP_EXISTING */
+	const char *dir; /* NULL: as at the last time, at first the environment
+			    variable TICKMAP_DIR, else /tmp */
+};
+
 /*
- * Open the code map; a second call changes nothing. Returns a
- * tickmap_emit_status, errno says more.
+ * Open the code map. If one is open, other sinks or another folder open another
+ * in its place; the same change nothing. *ret_anew: nothing has been announced
+ * there yet. Returns a tickmap_emit_status, errno says more; what was open
+ * stays open then.
  */
-int tickmap_publish_open(uint32_t sinks, uint32_t flags, const char *dir);
+int tickmap_publish_open(const struct tickmap_publish_request *request,
+			 int *ret_anew);
+
+/* The folder that was asked for last, cut to the size. */
+void tickmap_publish_folder(char *ret_folder, size_t size);
+
+/* Announce once more what has its trampoline at `at`. Locked. */
+void tickmap_publish_again(const uint8_t *at, const char *name,
+			   size_t name_length, const char *file, int line);
 
 /*
  * No Python code runs and no other lock is taken between these two. The lock

@@ -2,18 +2,22 @@
 """Switches tickmap on in a Python process that has this folder in PYTHONPATH.
 
 Runs in whatever "python" turns out to be, from 2.7 on, before the program
-does. The program must not notice: nothing is printed, no module is imported
-that site has not imported already, sys.path and sys.modules look as if this
-file did not exist, and the sitecustomize that would have run without us runs.
-What cannot be done is noted, one line, in the file TICKMAP_NOTES.
+does. The program must not notice: no module is imported that site has not
+imported already, sys.path and sys.modules look as if this file did not exist,
+and the sitecustomize that would have run without us runs.
+What cannot be done is noted, one line, in the file TICKMAP_NOTES; without it,
+on stderr.
 """
 
 
 def _note(text):
     import os
+    import sys
 
     path = os.environ.get("TICKMAP_NOTES")
     if not path:
+        # No recorder: a person has set this up, and wants to know.
+        sys.stderr.write("tickmap: " + text + "\n")
         return
     line = (text + "\n").encode("utf-8", "replace")
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 384)  # 0600
@@ -106,12 +110,37 @@ def _in_main_interpreter():
     return test is None or test()
 
 
+def _is_set(variable):
+    import os
+
+    try:
+        return int(os.environ.get(variable, "0")) != 0
+    except ValueError:
+        return False
+
+
+def _wanted():
+    """The format that is asked for, or None; see _tickmap_startup.py."""
+    import os
+    import sys
+
+    form = os.environ.get("TICKMAP")
+    if form:
+        return None if form == "0" else form
+    options = getattr(sys, "_xoptions", {})
+    if sys.version_info < (3, 13) and ("perf_jit" in options or _is_set("PYTHON_PERF_JIT_SUPPORT")):
+        return "jitdump"
+    if sys.version_info < (3, 12) and ("perf" in options or _is_set("PYTHONPERFSUPPORT")):
+        return "perfmap"
+    return None
+
+
 def _activate():
     import os
     import sys
 
-    form = os.environ.get("TICKMAP", "0")
-    if form in ("", "0"):
+    form = _wanted()
+    if form is None:
         return
     if sys.version_info < (3, 9) or sys.implementation.name != "cpython":
         _note(_kind() + ": no trampolines for this interpreter (CPython 3.9 or newer has them); native frames only")

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: MIT
+from types import ModuleType
+
+from tickmap import activate as activate, deactivate as deactivate, is_active as is_active, status as status
+
+def working() -> ModuleType: ...
