@@ -28,8 +28,8 @@ if platform.python_implementation() != "CPython":
     raise SystemExit("tickmap needs CPython: %s has no evaluator to hook" % platform.python_implementation())
 
 MACHINE = machine()
-SOURCES = sorted(glob.glob("python/*.c")) + sorted(glob.glob("src/emit/*.c"))
-SOURCES = [s for s in SOURCES if "trampoline_" not in s or s.endswith("trampoline_%s.c" % MACHINE)]
+SOURCES = ["python/*.c", "python/%s/*.c" % MACHINE, "src/emit/*.c"]
+SOURCES = [path for pattern in SOURCES for path in sorted(glob.glob(pattern))]
 
 
 class BuildExtension(build_ext):

@@ -9,7 +9,7 @@ import os
 import struct
 
 LOAD, MOVE, DEBUG_INFO, CLOSE, UNWINDING_INFO = range(5)
-MACHINE_X86_64 = 62
+MACHINE_X86_64, MACHINE_AARCH64 = 62, 183
 
 
 class Function:
@@ -31,12 +31,12 @@ class Function:
 
 
 class Dump:
-    def __init__(self, path):
+    def __init__(self, path, elf_machine=MACHINE_X86_64):
         self.functions = []
         self.closed = False
         data = path.read_bytes()
         magic, version, size, machine, pad, self.pid, self.stamp, flags = struct.unpack_from("<IIIIIIQQ", data)
-        assert (magic, version, size, machine, pad, flags) == (0x4A695444, 1, 40, MACHINE_X86_64, 0, 0)
+        assert (magic, version, size, machine, pad, flags) == (0x4A695444, 1, 40, elf_machine, 0, 0)
         offset, stamp = size, self.stamp
         lines, unwinding = {}, False
         indexes = set()

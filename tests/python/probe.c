@@ -92,7 +92,25 @@ static PyObject *stop(PyObject *self, PyObject *unused)
 	return list;
 }
 
+/* Return addresses by frame pointers alone, innermost first. */
+static PyObject *chain(PyObject *self, PyObject *unused)
+{
+	uintptr_t *frame = __builtin_frame_address(0);
+	PyObject *list = PyList_New(0);
+
+	for (int i = 0; list && i < 200 && frame[0] > (uintptr_t)frame; i++) {
+		PyObject *address = PyLong_FromUnsignedLongLong(frame[1]);
+
+		if (!address || PyList_Append(list, address) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(address);
+		frame = (uintptr_t *)frame[0];
+	}
+	return list;
+}
+
 static PyMethodDef methods[] = {
+	{ "chain", chain, METH_NOARGS, NULL },
 	{ "install", install, METH_NOARGS, NULL },
 	{ "remove", remove_, METH_NOARGS, NULL },
 	{ "is_installed", is_installed, METH_NOARGS, NULL },

@@ -69,11 +69,12 @@ def test_the_sanitizer_has_nothing_to_say(tmp_path, sanitizer, runtime):
     tag = subprocess.run([PYTHON, "-c", "import sys, _imp; print(sys.implementation.cache_tag, _imp.extension_suffixes()[0])"], capture_output=True, text=True).stdout.split()
     (home / tag[0]).mkdir()
     extension = home / tag[0] / ("_tickmap" + tag[1])
-    sources = sorted((ROOT / "python").glob("*.c")) + sorted((ROOT / "src" / "emit").glob("*.c"))
+    machine = ROOT / "python" / "x86_64"
+    sources = [p for f in (ROOT / "python", machine, ROOT / "src" / "emit") for p in sorted(f.glob("*.c"))]
     sources = [s for s in sources if "macos" not in s.name]
     subprocess.run(
         ["gcc", "-std=gnu11", "-O1", "-g", "-fPIC", "-shared", "-pthread", "-fno-omit-frame-pointer", "-foptimize-sibling-calls",
-         "-fvisibility=hidden", "-D_GNU_SOURCE", "-DTICKMAP_EMIT_API=", "-fsanitize=" + sanitizer, "-I", ROOT / "include",
+         "-fvisibility=hidden", "-D_GNU_SOURCE", "-DTICKMAP_EMIT_API=", "-fsanitize=" + sanitizer, "-I", ROOT / "include", "-I", ROOT / "python", "-I", machine,
          "-isystem", include(), *sources, "-o", extension],
         check=True, cwd=ROOT)
     dumps = tmp_path / "dumps"

@@ -5,7 +5,7 @@
  * frame-pointer unwinders pass as well as those that read the published table.
  *
  * On 3.12 and 3.13 the call is credited with the units of C recursion that the
- * evaluator will charge: see trampoline_x86_64.c.
+ * evaluator will charge: see x86_64/trampoline.c.
  */
 #include <string.h>
 
