@@ -41,10 +41,25 @@ static void fill_view(const struct tickmap_profile *profile,
 	}
 }
 
+static bool has_interpreter(const struct tickmap_profile *profile)
+{
+	for (size_t i = 0; i < profile->frames.count; i++)
+		if (profile->frames.items[i].interpreter)
+			return true;
+	return false;
+}
+
 int tickmap_folded_view(const struct tickmap_profile *profile,
 			struct tickmap_profile *ret_view)
 {
 	struct tickmap_profile view = *profile;
+
+	if (!has_interpreter(profile)) {
+		/* No capacity: not ours to free. */
+		view.nodes.capacity = view.samples.capacity = 0;
+		*ret_view = view;
+		return TICKMAP_OK;
+	}
 	size_t nodes = profile->nodes.count, samples = profile->samples.count;
 	uint32_t *shown = calloc(nodes, sizeof(*shown));
 	bool *in_python = calloc(nodes, sizeof(*in_python));
@@ -53,8 +68,9 @@ int tickmap_folded_view(const struct tickmap_profile *profile,
 	view.nodes.items = NULL;
 	if (nodes <= UINT32_MAX / 2)
 		view.nodes.items = calloc(2 * nodes, sizeof(*view.nodes.items));
-	view.nodes.count = 2 * nodes;
+	view.nodes.count = view.nodes.capacity = 2 * nodes;
 	view.samples.items = calloc(samples + 1, sizeof(*view.samples.items));
+	view.samples.capacity = samples + 1;
 	if (shown && in_python && view.nodes.items && view.samples.items) {
 		fill_view(profile, &view, shown, in_python);
 		*ret_view = view;
@@ -69,8 +85,10 @@ int tickmap_folded_view(const struct tickmap_profile *profile,
 
 void tickmap_folded_free(struct tickmap_profile *view)
 {
-	free(view->nodes.items);
-	free(view->samples.items);
+	if (view->nodes.capacity)
+		free(view->nodes.items);
+	if (view->samples.capacity)
+		free(view->samples.items);
 	memset(view, 0, sizeof(*view));
 }
 
@@ -166,6 +184,12 @@ static bool add_nodes(struct build *b)
 		if (!b->used[i])
 			continue;
 		b->laps[i] = 1;
+		if (b->options->light && at &&
+		    b->options->light[b->tree->nodes.items[at].key]) {
+			b->of[i] = at;
+			b->tree->nodes.items[at].self += b->self[i];
+			continue;
+		}
 		if (b->options->fold_recursion)
 			to = recursion(b, (uint32_t)i);
 		if (!to)

@@ -13,7 +13,8 @@
  * A copy of a profile's stacks in which stacks that hold a Python frame have
  * none of the interpreter's: what ran in them counts for the Python frame above
  * them. It shares the rest with the profile, and the indices of samples stay.
- * Only public fields may be used. Free with tickmap_folded_free.
+ * Only public fields may be used. Free with tickmap_folded_free. A profile
+ * without such stacks is its own view: nothing is copied.
  */
 int tickmap_folded_view(const struct tickmap_profile *profile,
 			struct tickmap_profile *ret_view);
@@ -38,6 +39,9 @@ struct tickmap_tree_options {
 	/* What repeats the calls just before it (f, f or f, g, f, g) goes into
 	 * them. */
 	bool fold_recursion;
+	/* By key: calls from these are not followed, what is below counts for
+	 * them. NULL: all are followed. */
+	const bool *light;
 	/* Children by the text of their keys (ids in these strings); NULL: the
 	 * heaviest first, equal ones by key. */
 	const struct tickmap_strings *order;

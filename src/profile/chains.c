@@ -78,18 +78,34 @@ static uint64_t user_ip(const struct tickmap_sample *sample)
 		       : 0;
 }
 
-static uint32_t add_links(struct tickmap_loader *loader, uint32_t pid,
-			  const struct tickmap_link *links, size_t count)
+static enum tickmap_stack_kind kind_of(const struct tickmap_link *link)
 {
-	uint32_t stack = tickmap_stacks_add(&loader->stacks, 0, pid,
-					    TICKMAP_STACK_PROCESS);
+	return link->kernel   ? TICKMAP_STACK_KERNEL
+	       : link->caller ? TICKMAP_STACK_CALLER
+			      : TICKMAP_STACK_USER;
+}
 
+static uint32_t add_links(struct tickmap_loader *loader, uint32_t pid,
+			  struct tickmap_link *links, size_t count)
+{
+	struct tickmap_stacks *stacks = &loader->stacks;
+	uint32_t stack =
+		tickmap_stacks_add(stacks, 0, pid, TICKMAP_STACK_PROCESS);
+	uint32_t hash = 0;
+
+	if (stack == TICKMAP_NONE)
+		return TICKMAP_NONE;
+	hash = stacks->all.items[stack].hash;
+	for (size_t i = count; i-- > 0;) {
+		hash = tickmap_stacks_hash(hash, links[i].avma,
+					   kind_of(&links[i]));
+		links[i].hash = hash;
+		tickmap_stacks_fetch(stacks, hash);
+	}
 	for (size_t i = count; i-- > 0 && stack != TICKMAP_NONE;)
-		stack = tickmap_stacks_add(
-			&loader->stacks, stack, links[i].avma,
-			links[i].kernel	  ? TICKMAP_STACK_KERNEL
-			: links[i].caller ? TICKMAP_STACK_CALLER
-					  : TICKMAP_STACK_USER);
+		stack = tickmap_stacks_add_hashed(stacks, stack, links[i].avma,
+						  kind_of(&links[i]),
+						  links[i].hash);
 	return stack;
 }
 
@@ -113,7 +129,7 @@ static uint64_t cpu_ns_of(const struct tickmap_loader *loader,
 }
 
 uint32_t tickmap_chains_join(struct tickmap_loader *loader, uint32_t pid,
-			     const struct tickmap_link *user, size_t count,
+			     struct tickmap_link *user, size_t count,
 			     uint32_t kernel)
 {
 	enum { DEEP = 1024 };
@@ -235,7 +251,7 @@ static bool add_raw(struct tickmap_loader *loader,
 		    const struct tickmap_sample *sample, size_t count,
 		    uint8_t truncated, bool unwind)
 {
-	const struct tickmap_link *links = loader->links.items;
+	struct tickmap_link *links = loader->links.items;
 	struct tickmap_raw_sample *raw =
 		loader->raw.count < TICKMAP_NONE
 			? tickmap_vec_push(&loader->raw)

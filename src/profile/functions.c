@@ -28,6 +28,7 @@ uint64_t *tickmap_profile_weights(const struct tickmap_profile *profile,
 struct work {
 	const struct tickmap_profile *profile;
 	uint64_t *weights;	       /* by node */
+	uint32_t *self;		       /* by node: samples that end there */
 	uint32_t *group_of;	       /* by frame: its function */
 	struct tickmap_function *rows; /* by function */
 	size_t group_count;
@@ -76,22 +77,12 @@ static uint32_t group_of_node(const struct work *w, uint32_t node)
 	return w->group_of[w->profile->nodes.items[node].frame];
 }
 
-/* Weight that ends right here and not further down. */
-static uint64_t self_of(const struct work *w, uint32_t node)
-{
-	uint64_t below = 0;
-
-	for (uint32_t c = w->first_child[node]; c; c = w->next_sibling[c])
-		below += w->weights[c];
-	return w->weights[node] - below;
-}
-
 static void enter(struct work *w, uint32_t node)
 {
 	const struct tickmap_node *n = &w->profile->nodes.items[node];
 	uint8_t kind = w->profile->frames.items[n->frame].kind;
 	uint32_t group = group_of_node(w, node);
-	uint64_t self = self_of(w, node);
+	uint64_t self = w->self[node];
 
 	w->managed[node] =
 		kind == TICKMAP_FRAME_PYTHON || kind == TICKMAP_FRAME_JIT
@@ -166,20 +157,26 @@ static bool count_functions(struct work *w, const uint32_t *samples,
 	size_t nodes = profile->nodes.count, frames = profile->frames.count;
 
 	w->weights = tickmap_profile_weights(profile, samples, sample_count);
+	w->self = zeros(nodes, sizeof(*w->self));
 	w->group_of = zeros(frames, sizeof(*w->group_of));
 	w->rows = zeros(frames, sizeof(*w->rows));
 	w->first_child = zeros(nodes, sizeof(*w->first_child));
 	w->next_sibling = zeros(nodes, sizeof(*w->next_sibling));
 	w->managed = zeros(nodes, sizeof(*w->managed));
 	w->open = zeros(frames, sizeof(*w->open));
-	if (!w->weights || !w->group_of || !w->rows || !w->first_child ||
-	    !w->next_sibling || !w->managed || !w->open || !group_frames(w))
+	if (!w->weights || !w->self || !w->group_of || !w->rows ||
+	    !w->first_child || !w->next_sibling || !w->managed || !w->open ||
+	    !group_frames(w))
 		return false;
 	for (size_t n = nodes; n-- > 1;) {
 		uint32_t parent = profile->nodes.items[n].parent;
 		w->next_sibling[n] = w->first_child[parent];
 		w->first_child[parent] = (uint32_t)n;
 	}
+	for (size_t i = 0;
+	     i < (samples ? sample_count : profile->samples.count); i++)
+		w->self[profile->samples.items[samples ? samples[i] : i]
+				.node]++;
 	walk(w);
 	return true;
 }
@@ -192,6 +189,7 @@ int tickmap_profile_functions(const struct tickmap_profile *profile,
 	bool good = count_functions(&w, samples, sample_count);
 
 	free(w.weights);
+	free(w.self);
 	free(w.group_of);
 	free(w.first_child);
 	free(w.next_sibling);

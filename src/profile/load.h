@@ -102,6 +102,7 @@ struct tickmap_deferred {
 /* One place of a chain, ready to be looked up. */
 struct tickmap_link {
 	uint64_t avma;
+	uint32_t hash; /* see tickmap_stacks_hash */
 	bool kernel;
 	bool caller; /* avma is a return address minus one */
 };
@@ -285,7 +286,7 @@ bool tickmap_chains_deferred(struct tickmap_loader *loader,
 bool tickmap_chains_end(struct tickmap_loader *loader);
 /* A stack of the kernel part of `kernel` (a stack) on these user frames. */
 uint32_t tickmap_chains_join(struct tickmap_loader *loader, uint32_t pid,
-			     const struct tickmap_link *user, size_t count,
+			     struct tickmap_link *user, size_t count,
 			     uint32_t kernel);
 
 /* unwinding.c */

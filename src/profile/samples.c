@@ -7,14 +7,32 @@
  * remembers its node and the epoch it was found in, and a sample asks the
  * timeline only about the part that its predecessors have not asked.
  */
+#include "profile/internal.h"
 #include "profile/load.h"
+
+/* What an address was in an epoch, which is of one process. */
+struct known_address {
+	uint64_t avma;
+	uint32_t epoch;
+	uint32_t frame;
+	uint32_t map; /* + 1 */
+	bool early;
+};
+enum { KNOWN_BITS = 18 };
+
+/* A stack that is asked for, and what its last address is now. */
+struct step {
+	uint32_t stack, frame, hash;
+	bool early;
+};
 
 struct resolving {
 	struct tickmap_loader *loader;
+	struct known_address *known;
 	uint32_t epochs;
 	struct tickmap_table comm_of_tid;  /* tid -> comm */
 	struct tickmap_table thread_index; /* hash, probed upwards -> +1 */
-	TICKMAP_VEC(uint32_t) path;
+	TICKMAP_VEC(struct step) path;
 	size_t side;
 };
 
@@ -89,57 +107,107 @@ static uint32_t user_frame(struct tickmap_loader *loader,
 	return tickmap_frames_user(loader, process, s->avma, time_ns, &owner);
 }
 
-static bool resolve_one(struct tickmap_loader *loader, uint32_t index,
-			const struct tickmap_process *process, uint64_t time_ns,
+static struct known_address *known_place(const struct resolving *r,
+					 uint64_t avma, uint32_t epoch)
+{
+	return &r->known[tickmap_mix(avma ^ (uint64_t)epoch << 48) >>
+			 (64 - KNOWN_BITS)];
+}
+
+/* Many stacks share few addresses. */
+static uint32_t user_frame_once(struct resolving *r,
+				const struct tickmap_process *process,
+				struct tickmap_stack *s, uint64_t time_ns,
+				uint32_t epoch, bool *ret_early)
+{
+	struct known_address *k = known_place(r, s->avma, epoch);
+
+	if (k->avma != s->avma || k->epoch != epoch) {
+		uint32_t frame =
+			user_frame(r->loader, process, s, time_ns, ret_early);
+		if (frame == TICKMAP_NONE)
+			return TICKMAP_NONE;
+		*k = (struct known_address) { .avma = s->avma,
+					      .epoch = epoch,
+					      .frame = frame,
+					      .map = s->map,
+					      .early = *ret_early };
+	}
+	s->map = k->map;
+	*ret_early = k->early;
+	return k->frame;
+}
+
+static bool find_frame(struct resolving *r, struct step *step,
+		       const struct tickmap_process *process, uint64_t time_ns,
+		       uint32_t epoch)
+{
+	struct tickmap_stack *s = &r->loader->stacks.all.items[step->stack];
+
+	step->early = false;
+	step->frame = s->kind == TICKMAP_STACK_KERNEL
+			      ? tickmap_frames_kernel(r->loader, s->avma)
+			      : user_frame_once(r, process, s, time_ns, epoch,
+						&step->early);
+	return step->frame != TICKMAP_NONE;
+}
+
+static bool place_stack(struct tickmap_loader *loader, const struct step *step,
 			uint32_t epoch)
 {
 	struct tickmap_profile *profile = loader->profile;
-	struct tickmap_stack *s = &loader->stacks.all.items[index];
+	struct tickmap_stack *s = &loader->stacks.all.items[step->stack];
 	const struct tickmap_stack *above =
 		&loader->stacks.all.items[s->parent];
-	bool early = false;
-	uint32_t frame =
-		s->kind == TICKMAP_STACK_KERNEL
-			? tickmap_frames_kernel(loader, s->avma)
-			: user_frame(loader, process, s, time_ns, &early);
-	if (frame == TICKMAP_NONE)
-		return false;
-	const struct tickmap_frame *f = &profile->frames.items[frame];
+	const struct tickmap_frame *f = &profile->frames.items[step->frame];
 	const struct tickmap_node *before = &profile->nodes.items[s->node];
+
 	s->flags = above->flags;
 	if (f->code_map)
 		s->flags |= TICKMAP_STACK_JIT;
 	if (f->code_map && f->kind == TICKMAP_FRAME_UNRESOLVED)
 		s->flags |= TICKMAP_STACK_JIT_UNNAMED;
 	s->early = above->early;
-	if (early && s->early < UINT16_MAX)
+	if (step->early && s->early < UINT16_MAX)
 		s->early++;
-	if (!s->node || before->frame != frame || before->parent != above->node)
-		s->node = tickmap_profile_node(profile, above->node, frame);
+	if (!s->node || before->frame != step->frame ||
+	    before->parent != above->node)
+		s->node = tickmap_profile_node_hashed(profile, above->node,
+						      step->frame, step->hash);
 	s->epoch = epoch;
 	return s->node != UINT32_MAX;
 }
 
+/* In three rounds, each of which waits for memory once and not for each
+ * frame: addresses, frames, nodes. */
 static bool resolve_stack(struct resolving *r, uint32_t stack,
 			  const struct tickmap_process *process,
 			  uint64_t time_ns, uint32_t epoch)
 {
+	struct tickmap_profile *profile = r->loader->profile;
 	struct tickmap_stack *all = r->loader->stacks.all.items;
+	uint32_t s = stack;
 
 	r->path.count = 0;
-	for (uint32_t s = stack;
-	     all[s].kind != TICKMAP_STACK_PROCESS && all[s].epoch != epoch;
+	for (; all[s].kind != TICKMAP_STACK_PROCESS && all[s].epoch != epoch;
 	     s = all[s].parent) {
-		uint32_t *step = tickmap_vec_push(&r->path);
+		struct step *step = tickmap_vec_push(&r->path);
 		if (!step)
 			return false;
-		*step = s;
+		step->stack = s;
+		__builtin_prefetch(known_place(r, all[s].avma, epoch));
 	}
-	while (r->path.count) {
-		if (!resolve_one(r->loader, r->path.items[--r->path.count],
-				 process, time_ns, epoch))
+	uint32_t hash = tickmap_profile_node_hash(profile, all[s].node);
+	for (size_t i = r->path.count; i-- > 0;) {
+		struct step *step = &r->path.items[i];
+		if (!find_frame(r, step, process, time_ns, epoch))
 			return false;
+		step->hash = hash =
+			tickmap_profile_fetch(profile, hash, step->frame);
 	}
+	for (size_t i = r->path.count; i-- > 0;)
+		if (!place_stack(r->loader, &r->path.items[i], epoch))
+			return false;
 	return true;
 }
 
@@ -312,8 +380,11 @@ static void sort_by_time(struct tickmap_loader *loader)
 
 bool tickmap_samples_resolve(struct tickmap_loader *loader)
 {
-	struct resolving r = { .loader = loader };
-	bool good = true;
+	struct resolving r = {
+		.loader = loader,
+		.known = calloc((size_t)1 << KNOWN_BITS, sizeof(*r.known)),
+	};
+	bool good = r.known;
 
 	sort_by_time(loader);
 	for (size_t i = 0; good && i < loader->raw.count; i++)
@@ -321,5 +392,6 @@ bool tickmap_samples_resolve(struct tickmap_loader *loader)
 	tickmap_table_free(&r.comm_of_tid);
 	tickmap_table_free(&r.thread_index);
 	tickmap_vec_free(&r.path);
+	free(r.known);
 	return good;
 }

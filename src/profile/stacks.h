@@ -26,6 +26,7 @@ enum {
 struct tickmap_stack {
 	uint64_t avma; /* to look up: a return address minus one */
 	uint32_t parent;
+	uint32_t hash; /* of it and of all above it */
 	/* The node of the profile that it was in `epoch`; 0: never asked. */
 	uint32_t node, epoch;
 	uint32_t map; /* that held the address then, if a file's; + 1 */
@@ -44,6 +45,16 @@ struct tickmap_stacks {
 /* The stack of `parent` and one more frame; UINT32_MAX: out of memory. */
 uint32_t tickmap_stacks_add(struct tickmap_stacks *stacks, uint32_t parent,
 			    uint64_t avma, enum tickmap_stack_kind kind);
+/*
+ * The same with its hash, which can be told without looking for the parent:
+ * whoever adds many fetches all their places at once.
+ */
+uint32_t tickmap_stacks_hash(uint32_t parent_hash, uint64_t avma,
+			     enum tickmap_stack_kind kind);
+void tickmap_stacks_fetch(const struct tickmap_stacks *stacks, uint32_t hash);
+uint32_t tickmap_stacks_add_hashed(struct tickmap_stacks *stacks,
+				   uint32_t parent, uint64_t avma,
+				   enum tickmap_stack_kind kind, uint32_t hash);
 void tickmap_stacks_free(struct tickmap_stacks *stacks);
 
 #endif
