@@ -32,23 +32,30 @@ uint64_t tickmap_hash(const void *bytes, size_t size)
 	return hash;
 }
 
-static struct tickmap_table_slot *slot_of(const struct tickmap_table *table,
-					  uint64_t key)
+static size_t place_of(const struct tickmap_table *table, uint64_t key)
 {
 	size_t mask = table->capacity - 1;
 	size_t i = (size_t)tickmap_mix(key) & mask;
 
-	while (table->slots[i].used && table->slots[i].key != key)
+	while (tickmap_table_is_used(table, i) && table->slots[i].key != key)
 		i = (i + 1) & mask;
-	return &table->slots[i];
+	return i;
+}
+
+static void use(struct tickmap_table *table, size_t place,
+		struct tickmap_table_slot slot)
+{
+	table->used[place / 64] |= UINT64_C(1) << place % 64;
+	table->slots[place] = slot;
 }
 
 uint64_t *tickmap_table_get(const struct tickmap_table *table, uint64_t key)
 {
 	if (!table->capacity)
 		return NULL;
-	struct tickmap_table_slot *slot = slot_of(table, key);
-	return slot->used ? &slot->value : NULL;
+	size_t place = place_of(table, key);
+	return tickmap_table_is_used(table, place) ? &table->slots[place].value
+						   : NULL;
 }
 
 static bool grow(struct tickmap_table *table)
@@ -59,13 +66,17 @@ static bool grow(struct tickmap_table *table)
 	};
 
 	next.slots = calloc(next.capacity, sizeof(*next.slots));
-	if (!next.slots)
+	next.used = calloc(next.capacity / 64, sizeof(*next.used));
+	if (!next.slots || !next.used) {
+		tickmap_table_free(&next);
 		return false;
-	for (size_t i = 0; i < table->capacity; i++) {
-		if (table->slots[i].used)
-			*slot_of(&next, table->slots[i].key) = table->slots[i];
 	}
-	free(table->slots);
+	for (size_t i = 0; i < table->capacity; i++) {
+		if (tickmap_table_is_used(table, i))
+			use(&next, place_of(&next, table->slots[i].key),
+			    table->slots[i]);
+	}
+	tickmap_table_free(table);
 	*table = next;
 	return true;
 }
@@ -78,16 +89,15 @@ uint64_t *tickmap_table_put(struct tickmap_table *table, uint64_t key)
 		return value;
 	if ((table->count + 1) * 4 > table->capacity * 3 && !grow(table))
 		return NULL;
-	struct tickmap_table_slot *slot = slot_of(table, key);
-	slot->used = true;
-	slot->key = key;
-	slot->value = 0;
+	size_t place = place_of(table, key);
+	use(table, place, (struct tickmap_table_slot) { .key = key });
 	table->count++;
-	return &slot->value;
+	return &table->slots[place].value;
 }
 
 void tickmap_table_free(struct tickmap_table *table)
 {
 	free(table->slots);
+	free(table->used);
 	*table = (struct tickmap_table) { 0 };
 }

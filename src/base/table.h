@@ -10,14 +10,20 @@
 struct tickmap_table_slot {
 	uint64_t key;
 	uint64_t value;
-	bool used;
 };
 
 struct tickmap_table {
 	struct tickmap_table_slot *slots;
+	uint64_t *used;	 /* a bit for each slot */
 	size_t capacity; /* a power of two, or 0 */
 	size_t count;
 };
+
+static inline bool tickmap_table_is_used(const struct tickmap_table *table,
+					 size_t slot)
+{
+	return table->used[slot / 64] >> slot % 64 & 1;
+}
 
 /* The value's place, valid until the next put; NULL if the key is absent. */
 uint64_t *tickmap_table_get(const struct tickmap_table *table, uint64_t key);

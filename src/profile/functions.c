@@ -119,30 +119,51 @@ static void walk(struct work *w)
 	}
 }
 
+/* A row with all that decides its place. */
+struct sorted_row {
+	struct tickmap_function row;
+	const char *name;
+};
+
 static int compare_u64(uint64_t more, uint64_t less)
 {
 	return (more < less) - (more > less);
 }
 
-static int compare_rows(const void *a, const void *b, void *context)
+static int compare_rows(const void *a, const void *b)
 {
-	const struct tickmap_profile *profile = context;
-	const struct tickmap_function *x = a, *y = b;
-	int order = compare_u64(x->managed_self, y->managed_self);
+	const struct sorted_row *x = a, *y = b;
+	int order = compare_u64(x->row.managed_self, y->row.managed_self);
 
 	if (!order)
-		order = compare_u64(x->self, y->self);
+		order = compare_u64(x->row.self, y->row.self);
 	if (!order)
-		order = compare_u64(x->total, y->total);
+		order = compare_u64(x->row.total, y->row.total);
 	if (!order)
-		order = strcmp(
-			tickmap_string(profile->strings,
-				       profile->frames.items[x->frame].name,
-				       NULL),
-			tickmap_string(profile->strings,
-				       profile->frames.items[y->frame].name,
-				       NULL));
-	return order ? order : (x->frame > y->frame) - (x->frame < y->frame);
+		order = strcmp(x->name, y->name);
+	return order ? order
+		     : (x->row.frame > y->row.frame) -
+			       (x->row.frame < y->row.frame);
+}
+
+static bool sort_rows(const struct tickmap_profile *profile,
+		      struct tickmap_function *rows, size_t count)
+{
+	struct sorted_row *sorted = malloc((count + 1) * sizeof(*sorted));
+
+	if (!sorted)
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		sorted[i].row = rows[i];
+		sorted[i].name = tickmap_string(
+			profile->strings,
+			profile->frames.items[rows[i].frame].name, NULL);
+	}
+	qsort(sorted, count, sizeof(*sorted), compare_rows);
+	for (size_t i = 0; i < count; i++)
+		rows[i] = sorted[i].row;
+	free(sorted);
+	return true;
 }
 
 static void *zeros(size_t count, size_t size)
@@ -205,11 +226,10 @@ int tickmap_profile_functions(const struct tickmap_profile *profile,
 		if (w.rows[i].total)
 			w.rows[kept++] = w.rows[i];
 	}
-	union {
-		const struct tickmap_profile *in;
-		void *out;
-	} context = { .in = profile };
-	qsort_r(w.rows, kept, sizeof(*w.rows), compare_rows, context.out);
+	if (!sort_rows(profile, w.rows, kept)) {
+		free(w.rows);
+		return TICKMAP_E_NOMEM;
+	}
 	ret_functions->rows = w.rows;
 	ret_functions->count = kept;
 	return TICKMAP_OK;

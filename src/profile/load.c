@@ -473,6 +473,18 @@ static bool is_of_this_kind(const struct tickmap_loader *loader)
 	return !arch || !strcmp(arch, "x86_64");
 }
 
+/* Gives back what only the making of stacks and timelines wanted. */
+static bool all_is_known(struct tickmap_loader *loader)
+{
+	free(loader->stacks.index);
+	loader->stacks.index = NULL;
+	loader->stacks.index_capacity = 0;
+	tickmap_vec_free(&loader->code_records);
+	tickmap_vec_free(&loader->deferred);
+	tickmap_vec_free(&loader->links);
+	return true;
+}
+
 static bool load(struct tickmap_loader *loader)
 {
 	loader->profile = tickmap_profile_new();
@@ -494,7 +506,7 @@ static bool load(struct tickmap_loader *loader)
 	       tickmap_mapfiles_find(loader) &&
 	       tickmap_codemaps_publish(loader) &&
 	       tickmap_profile_processes_seal(loader) &&
-	       tickmap_unwinding_run(loader) &&
+	       tickmap_unwinding_run(loader) && all_is_known(loader) &&
 	       tickmap_samples_resolve(loader) && conclude(loader);
 }
 

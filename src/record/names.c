@@ -148,7 +148,7 @@ static uint64_t *sorted_keys(const struct tickmap_table *table)
 	size_t n = 0;
 
 	for (size_t i = 0; keys && i < table->capacity; i++) {
-		if (table->slots[i].used)
+		if (tickmap_table_is_used(table, i))
 			keys[n++] = table->slots[i].key;
 	}
 	if (keys)
