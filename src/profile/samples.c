@@ -122,6 +122,9 @@ static uint32_t user_frame_once(struct resolving *r,
 {
 	struct known_address *k = known_place(r, s->avma, epoch);
 
+	/* Where a stack begins more than the address counts: owner_of. */
+	if (s->kind == TICKMAP_STACK_CALLER && is_first(r->loader, s))
+		return user_frame(r->loader, process, s, time_ns, ret_early);
 	if (k->avma != s->avma || k->epoch != epoch) {
 		uint32_t frame =
 			user_frame(r->loader, process, s, time_ns, ret_early);
