@@ -22,7 +22,8 @@ def objects(text):
 
 def expected(path):
     """Events and findings as the generator wrote them."""
-    lines = path.with_suffix(".expected").read_text(errors="surrogateescape").splitlines()
+    text = path.with_suffix(".expected").read_bytes().decode(errors="replace")
+    lines = text.split("\n")
     findings = [re.match(r"(JD\d+)[!]? @(\d+) (\d+)$", line) for line in lines]
     loads = [line for line in lines if line.startswith("LOAD")]
     return loads, [m.groups() for m in findings if m]
@@ -57,7 +58,8 @@ def test_dump_prints_every_record_one_a_line(tickmap, path):
         (r["avma"], int(l.split()[1]), int(l.split()[7])) for r, l in zip(seen, loads)]
     assert len(seen) == len(loads)
     assert len([r for r in records if "finding" in r]) == len(findings)
-    assert [r["record"] for r in records if "record" in r][0] == "HEADER"
+    if path.stem != "half_a_header":
+        assert next(r["record"] for r in records if "record" in r) == "HEADER"
     text = tickmap("dump", path).out.splitlines()
     assert len(text) == len(records)
     assert all(re.match(r"0x[0-9a-f]+ [A-Z]", line) for line in text)
@@ -129,10 +131,15 @@ def test_repair_leaves_nothing_to_find_and_is_a_fixed_point(tickmap, tmp_path, p
     out, again = tmp_path / "out", tmp_path / "again"
     before = path.read_bytes()
     run = tickmap("repair", path, "-o", out)
+    if path.stem == "half_a_header":
+        assert run.code == 3 and not out.exists()
+        return
     assert run.code == 0 and run.out == ""
     assert run.err.count("\n") == 1
     said = [f for f in objects(tickmap("lint", "--json", out).out) if "id" in f]
-    assert [f["id"] for f in said if f["id"] not in ("JD025", "PM009")] == []
+    # What is not known cannot be mended.
+    kept = {"arch_clock": "JD009", "times_equal_and_zero": "JD031"}.get(path.stem)
+    assert [f["id"] for f in said if f["id"] not in ("JD025", "PM009", kept)] == []
     assert tickmap("repair", out, "-o", again).code == 0
     assert again.read_bytes() == out.read_bytes()
     assert path.read_bytes() == before

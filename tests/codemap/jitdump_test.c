@@ -58,7 +58,9 @@ static void saw_code(void *context, const struct tickmap_code_event *event)
 		sum += event->code[i];
 	for (size_t i = 0; i < event->eh_frame_size; i++) {
 		sum += event->eh_frame[i];
-		assert_true(!seen->with_code || event->eh_frame[i] == 0xee);
+		/* One that had its header first has an unused entry there. */
+		assert_true(!seen->with_code || event->eh_frame[i] == 0xee ||
+			    (event->eh_frame_size == 76 && i < 20));
 	}
 	(void)sum;
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes dumps/*.dump and, beside each, what a reader must see in it.
+"""Writes dumps/*.dump and, beside each, what a reader must see in it; copies of
+some are repair_seeds/.
 
 The expectations come from what was written, never from our reader. Run it in
 this folder; its output is committed.
@@ -12,6 +13,9 @@ from pathlib import Path
 MAGIC = 0x4A695444
 X86_64, I386, S390 = 62, 3, 22
 PID = 4242
+
+# Of these every byte is changed in turn before they are repaired.
+SEEDS = ["all_kinds", "fork", "v8_lines", "unwinding_orders", "indexes", "cut"]
 
 
 class Dump:
@@ -52,7 +56,7 @@ class Dump:
         )
 
     def load(self, name, avma=None, code=None, index=None, tid="I", stated=None,
-             nul=b"\0", seen=None, seen_code=None, gap=b""):
+             nul=b"\0", seen=None, seen_code=None, gap=b"", encoding="utf-8"):
         index = self.index if index is None else index
         self.index += 1
         avma = 0x7F0000001000 + index * 0x100 if avma is None else avma
@@ -61,7 +65,7 @@ class Dump:
         mask = (1 << 64) - 1
         body = self.pack("I" + tid + "QQQQ", PID, 7, 0 if tid == "I" else avma,
                          avma & mask, size, index)
-        whole = self.record(0, body + name.encode() + nul + gap + code)
+        whole = self.record(0, body + name.encode(encoding) + nul + gap + code)
         if self.machine == I386:
             avma &= 0xFFFFFFFF
         self.event("LOAD", avma, size if seen is None else seen, index, name,
@@ -69,11 +73,20 @@ class Dump:
         self.file, self.line, self.eh_frame = "", 0, 0
         return whole
 
-    def move(self, old, new, size, index):
+    def load_raw(self, name):
+        """A name of any bytes."""
+        self.load(name.decode("latin-1"), encoding="latin-1")
+        self.events[-1] = self.events[-1].replace(
+            name.decode("latin-1"), name.decode(errors="surrogateescape"))
+
+    def unwinding_raw(self, data, header, mapped):
+        self.record(4, self.pack("QQQ", len(data), header, mapped) + data)
+
+    def move(self, old, new, size, index, seen=None):
         body = self.pack("IIQQQQQ", PID, 7, 0, old, new, size, index)
         self.record(1, body)
         file, line, self.file, self.line = self.file, self.line, "", 0
-        self.event("MOVE", new, size, index, old=old)
+        self.event("MOVE", new, size if seen is None else seen, index, old=old)
         self.file, self.line = file, line
 
     def debug(self, avma, entries, file=None, line=None, pad=0):
@@ -98,9 +111,11 @@ class Dump:
 
     def write(self, name):
         Path("dumps", name + ".dump").write_bytes(self.bytes)
+        if name in SEEDS:
+            Path("repair_seeds", name + ".dump").write_bytes(self.bytes)
         text = "".join(e + "\n" for e in self.events)
         text += "".join(f"{i} @{at} {value}\n" for i, at, value in self.findings)
-        Path("dumps", name + ".expected").write_text(text)
+        Path("dumps", name + ".expected").write_text(text, errors="surrogateescape")
 
 
 def all_kinds(order, machine):
@@ -288,6 +303,10 @@ def main():
     d.find("JD027", 1, d.at - len("again") - 1 - 25 - 56)
     d.write("bad_unwinding")
 
+    for more in (odd_headers, times, closed, sizes, size_zero_of_others, unknown,
+                 odd_names, indexes, lines, unwinding, dotnet, empty):
+        more()
+
     d = Dump()
     d.load("one")
     d.when -= 5000
@@ -295,6 +314,204 @@ def main():
     d.load("earlier")
     d.load("two")
     d.write("times_go_back")
+
+
+def odd_headers():
+    """Sizes, flags, times and words that say nothing about the records."""
+    for size in 0, 8, 39, 41, 0x80000000, 0xFFFFFFFF:
+        d = Dump()
+        d.bytes = d.bytes[:8] + struct.pack("<I", size) + d.bytes[12:]
+        d.find("JD004", size, 8)
+        if size == 41:
+            d.find("JD011", 40, 0)
+        d.load("one")
+        d.load("two")
+        d.write(f"header_{size:x}")
+
+    # V8, CPython: wall clock in microseconds; JavaScriptCore: later than the
+    # first records.
+    d = Dump(pad=0xDEADBEEF)
+    d.bytes = d.bytes[:24] + struct.pack("<QQ", 1_764_000_000_000_000, 6) + d.bytes[40:]
+    d.find("JD006", 0xDEADBEEF, 16)
+    d.find("JD007", 6, 32)
+    d.find("JD008", 1_764_000_000_000_000, 24)
+    d.load("one")
+    d.write("header_words")
+
+    d = Dump()
+    d.bytes = d.bytes[:24] + struct.pack("<QQ", d.when + 5_000_000, 1) + d.bytes[40:]
+    d.find("JD009", 1, 32)
+    d.load("one")
+    d.write("arch_clock")
+
+
+def times():
+    """Equal, zero, late ones of a second thread; the order of the file stays."""
+    d = Dump()
+    for name in "equal_a", "equal_b":
+        d.when = 10_000_000_000
+        d.load(name, avma=0x7F0000001000)
+    d.when = -1000
+    d.find("JD031", 0)
+    first = d.at
+    d.load("zero")
+    d.when = -1000
+    d.load("zero_again")
+    d.when = 10_000_000_000
+    d.load("last")
+    d.find("JD030", 10_000_001_000, first)
+    d.write("times_equal_and_zero")
+
+
+def closed():
+    d = Dump()
+    d.load("before")
+    d.close()
+    d.find("JD014", 0)
+    d.load("behind")
+    d.close()
+    d.load("behind_two")
+    d.write("behind_close")
+
+
+def sizes():
+    """Code that a record cannot hold, and more of it than 4 GiB."""
+    d = Dump()
+    for i in range(6):
+        d.find("JD024", 1 << 30)
+        d.load(f"gib_{i}", avma=0x7F0000000000 + (i << 30), code=b"", stated=1 << 30)
+    d.find("JD021", 0xFFFFFFFF)
+    d.load("all_ones", stated=0xFFFFFFFF, seen=25)
+    d.find("JD021", (1 << 64) - 1)
+    d.find("JD025", (1 << 64) - 1)
+    d.load("no_bytes_and_absurd", code=b"", stated=(1 << 64) - 1, seen=0)
+    d.load("at_the_end", avma=(1 << 64) - 25)
+    d.find("JD045", 25)
+    d.load("beyond_the_end", avma=(1 << 64) - 24, seen=24, seen_code=24)
+    d.find("JD045", 64)
+    d.move(0x7F0000001000, (1 << 64) - 16, 64, 1, seen=16)
+    d.load("last")
+    d.write("sizes")
+
+
+def size_zero_of_others():
+    """total_size 0, or less than a prefix, in records of other kinds."""
+    d = Dump()
+    d.load("one")
+    for number, size in (2, 0), (9, 0), (4, 15), (3, 8):
+        d.find("JD010", 16)
+        d.bytes += struct.pack("<IIQ", number, size, d.when)
+        d.load(f"behind_{number}")
+    d.write("size_zero_of_others")
+
+
+def unknown():
+    """Records of a later format, with ids and payloads of any kind."""
+    d = Dump()
+    d.load("one")
+    for number in 5, 255, 4096, 65535:
+        d.find("JD013", number)
+        d.record(number, bytes(range(200)))
+        d.load(f"behind_{number}")
+    d.write("unknown_records")
+
+
+def odd_names():
+    d = Dump()
+    d.load_raw(b"latin1_\xfc\xff")
+    d.load("colour\x1b[1m\r;semicolon")
+    d.load("ünïcödé_函数 with blanks:3:1")
+    d.load("n" * 9000)
+    d.write("odd_names")
+
+
+def indexes():
+    """All with index 0; and big ones that no array should have room for."""
+    d = Dump()
+    d.load("first", index=0)
+    for name in "second", "third":
+        d.find("JD027", 0)
+        d.load(name, index=0, avma=0x7F0000005000 + len(name))
+    d.load("big", index=(1 << 64) - 1, avma=0x7000)
+    d.load("middle", index=70000, avma=0x8000)
+    d.find("JD027", 70000)
+    d.load("middle_again", index=70000, avma=0x9000)
+    d.write("indexes")
+
+
+def lines():
+    """Entries that begin late or lie at the code's end: the name stays."""
+    d = Dump()
+    base = 0x7F0000001000
+    d.debug(base, [(base + 25, 0, 0, b"")], file="", line=0)
+    d.load("qemu: only an entry at the end, without a line")
+    base += 0x100
+    d.debug(base, [(base - 50, 7, 0, b"erl.erl"), (base + 25, 0, 0, b"")])
+    d.load("erlang: begins before the code")
+    base += 0x100
+    d.debug(base, [(base + 9, 70, 0, b"late.c")])
+    d.load("begins late")
+    base += 0x100
+    d.debug(base, [(base, 1, 0, b"/m\xfcll/latin1.c")],
+            file="/m\udcfcll/latin1.c")
+    d.load("a file name of an older encoding")
+    base += 0x100
+    d.debug(base, [], file="", line=0)
+    d.load("no entries")
+    d.write("lines")
+
+    # LLVM: every name in full, biased; on a 32-bit machine the bias is 52.
+    for machine, bias in (X86_64, 64), (I386, 52):
+        d = Dump(machine=machine)
+        base = 0x1000
+        d.debug(base, [(base + bias, 3, 0, b"m.c"), (base + bias + 20, 4, 0, b"m.c")])
+        d.find("JD041", bias, 40)
+        d.load("biased", avma=base)
+        d.write(f"bias_{bias}")
+
+
+def unwinding():
+    """The format's text has the header first, every producer has it last."""
+    header = bytes([1, 0x1B, 3, 0x3B]) + bytes(16)
+    frame = bytes([0xEE] * 56)
+    d = Dump()
+    d.load("none")
+    d.unwinding_raw(frame + header, 20, 80)
+    d.eh_frame = 56
+    d.load("perf's order")
+    at = d.at
+    d.unwinding_raw(header + frame, 20, 76)
+    d.find("JD044", 20, at)
+    d.eh_frame = 76  # an unused entry takes the header's place
+    d.load("the text's order")
+    at = d.at
+    d.unwinding_raw(frame, 0, 0)
+    d.find("JD046", 56, at)
+    d.eh_frame = 56
+    d.load("without a header")
+    d.unwinding_raw(header, 20, 0)
+    d.load("use the frame pointer")
+    d.load("none again")
+    d.write("unwinding_orders")
+
+
+def dotnet():
+    """The writer stops within a record, far from its end."""
+    d = Dump()
+    d.load("whole")
+    at = d.at
+    d.load("stub block", code=bytes([0xCC] * 65536), seen_code=0)
+    d.bytes = d.bytes[: at + 32854]
+    d.find("JD012", 32854, at)
+    d.write("half_a_block")
+
+
+def empty():
+    d = Dump()
+    d.write("nothing_yet")
+    d.bytes = d.bytes[:23]
+    d.find("JD002", 23, 0)
+    d.write("half_a_header")
 
 
 class Mac64:
