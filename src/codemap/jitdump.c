@@ -117,8 +117,10 @@ static struct tickmap_jit_span bytes_at(const struct tickmap_jitdump *dump,
 {
 	size_t pos = (size_t)(at - dump->base);
 	size_t left = dump->count - pos;
-	struct tickmap_jit_span span = { dump->view + pos,
-					 size < left ? size : left };
+	struct tickmap_jit_span span = { NULL, size < left ? size : left };
+
+	if (span.size)
+		span.at = dump->view + pos;
 	return span;
 }
 
@@ -483,7 +485,8 @@ static uint64_t needed(const struct tickmap_jitdump *dump)
 
 	if (!dump->has_header)
 		return dump->base;
-	if (dump->header_doubted)
+	/* Before the first record `previous` is none. */
+	if (keep < HEADER || dump->header_doubted)
 		keep = HEADER;
 	if (dump->scanning)
 		keep = dump->scan;
@@ -503,6 +506,8 @@ static void look_at(struct tickmap_jitdump *dump, const uint8_t *bytes,
 static bool append(struct tickmap_jitdump *dump, const uint8_t *bytes,
 		   size_t size)
 {
+	if (!size)
+		return true;
 	if (size > SIZE_MAX - dump->buffer.count ||
 	    !tickmap_vec_reserve(&dump->buffer, dump->buffer.count + size))
 		return false;
@@ -548,7 +553,7 @@ static void compact(struct tickmap_jitdump *dump)
 {
 	size_t gone = (size_t)(needed(dump) - dump->base);
 
-	if (gone < dump->buffer.count - gone)
+	if (!gone || gone < dump->buffer.count - gone)
 		return;
 	memmove(dump->buffer.items, dump->buffer.items + gone,
 		dump->buffer.count - gone);
@@ -567,6 +572,8 @@ bool tickmap_jitdump_feed(struct tickmap_jitdump *dump, const void *bytes,
 
 	if (dump->not_ours || dump->ended)
 		return false;
+	if (!size)
+		return true;
 	taken = complete(dump, at, size);
 	if (taken == SIZE_MAX)
 		return false;

@@ -177,9 +177,11 @@ static void find_load_odd(struct tickmap_jit_emit *emit,
 /*
  * V8 and LLVM add the size of an ELF header to line addresses, for the layout
  * that perf's files had before 2020. An address beyond the code proves it if
- * functions begin with code + bias or soon behind it; one before that denies
- * it.
+ * functions begin with code + bias or soon behind it, and so do some that begin
+ * there exactly; one before that denies it.
  */
+enum { BIAS_EXACT = 4 };
+
 static uint64_t line_bias(const struct tickmap_jit_emit *emit)
 {
 	return is_32_bit(emit) ? 52 : 64;
@@ -206,7 +208,10 @@ static void find_line_bias(struct tickmap_jit_emit *emit,
 	}
 	if (debug->first - load->avma < 2 * bias)
 		emit->bias_likely = true;
-	if (debug->last - load->avma > load->size && !emit->bias_proved) {
+	emit->bias_exact += debug->first - load->avma == bias;
+	if ((debug->last - load->avma > load->size ||
+	     emit->bias_exact == BIAS_EXACT) &&
+	    !emit->bias_proved) {
 		emit->bias_proved = true;
 		emit->bias_at = emit->debug_at;
 	}

@@ -41,6 +41,7 @@ struct tickmap_jit_emit {
 	uint64_t latest;	   /* time */
 	uint64_t back_at, back_by; /* first place, largest step */
 	uint64_t bias_at;	   /* of line addresses: first proof */
+	unsigned bias_exact;	   /* functions that begin so */
 	bool bias_proved, bias_likely, bias_denied;
 	bool said_sign, said_pid, said_zero_time, said_header_time;
 	bool closed, said_closed;

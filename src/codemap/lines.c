@@ -212,7 +212,7 @@ void tickmap_jit_read_debug(struct tickmap_jit_span span, bool swap,
 		lines.count = 0;
 	end = walk(lines, &debug);
 	if (debug.lines.count < debug.entry_count ||
-	    lines.end - end > PADDING_MAX)
+	    lines.end - end > PADDING_MAX || (debug.damaged && !is_walk(lines)))
 		walk_damaged(&lines, &debug);
 	lines.count = debug.lines.count;
 	debug.lines = lines;

@@ -146,7 +146,7 @@ def test_repair_leaves_nothing_to_find_and_is_a_fixed_point(tickmap, tmp_path, p
 
     if path.suffix == ".dump":
         loads, _ = expected(path)
-        names = {line.split("[")[1].split("]")[0] for line in loads}
+        names = {line.split(" [", 1)[1].rsplit("] [", 1)[0] for line in loads}
         kept = {r["name"] for r in objects(tickmap("dump", "--json", out).out)
                 if r.get("record") == "LOAD"}
         assert kept == names
