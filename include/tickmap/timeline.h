@@ -54,9 +54,13 @@ bool tickmap_timeline_load(struct tickmap_timeline *timeline,
 bool tickmap_timeline_load_within(struct tickmap_timeline *timeline,
 				  uint64_t when, uint64_t latest, uint64_t avma,
 				  uint64_t size, uint64_t owner);
-/* The code of `size` bytes at old_avma now is at avma (its owner the same);
- * what it still owned of the old range is free then. If nothing is known at
- * old_avma, `owner` (or none) owns the new range. */
+/*
+ * The code of `size` bytes at old_avma now is at avma (its owner the same);
+ * what it still owned of the old range is free then. `owner`: whose code that
+ * is, if it is known. If another one's is at old_avma, or nothing, that address
+ * is stale: then `owner` (or none) owns the new range, and nothing else
+ * changes.
+ */
 bool tickmap_timeline_move(struct tickmap_timeline *timeline, uint64_t when,
 			   uint64_t old_avma, uint64_t avma, uint64_t size,
 			   uint64_t owner);

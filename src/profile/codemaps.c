@@ -102,11 +102,13 @@ static void on_code(void *context, const struct tickmap_code_event *event)
 		.avma = event->avma,
 		.size = event->size,
 		.old_avma = event->old_avma,
+		.index = event->code_index,
 		.source = feeding->source,
 		.code = code,
 		.pid = event->pid,
 		.kind = (uint8_t)event->kind,
 	};
+	source->moves |= event->kind == TICKMAP_CODE_MOVE;
 	if (event->when > source->last_ns)
 		source->last_ns = event->when;
 	if (event->when &&

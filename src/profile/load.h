@@ -156,6 +156,7 @@ struct tickmap_source {
 	uint64_t code_ns;	    /* and first had memory for code */
 	struct tickmap_alignment *alignment;
 	bool timeless; /* its stamps say nothing: the order of records does */
+	bool moves;    /* it has MOVE records */
 };
 
 struct tickmap_code_record {
@@ -163,6 +164,7 @@ struct tickmap_code_record {
 	uint64_t chunk_ns;
 	uint64_t earliest, latest; /* when it happened, on our clock */
 	uint64_t avma, size, old_avma;
+	uint64_t index; /* the producer's number of the code */
 	uint32_t source;
 	uint32_t code; /* index or TICKMAP_NONE */
 	uint32_t pid;

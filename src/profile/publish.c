@@ -89,6 +89,30 @@ static bool add_dumped(struct publishing *p, uint32_t process,
 	return true;
 }
 
+/*
+ * A MOVE names its code by a number, too, and its old address may be stale. A
+ * number that different code shares says nothing.
+ */
+static bool find_moved(struct tickmap_loader *loader, uint32_t source)
+{
+	struct tickmap_table codes = { 0 }; /* index -> code + 1 */
+	bool good = true;
+
+	for (size_t i = 0; good && i < loader->code_records.count; i++) {
+		struct tickmap_code_record *r = &loader->code_records.items[i];
+		if (r->source != source)
+			continue;
+		uint64_t *slot = tickmap_table_put(&codes, r->index);
+		good = slot;
+		if (slot && r->kind == TICKMAP_CODE_LOAD)
+			*slot = *slot ? UINT64_MAX : (uint64_t)r->code + 1;
+		else if (slot && *slot && *slot != UINT64_MAX)
+			r->code = (uint32_t)(*slot - 1);
+	}
+	tickmap_table_free(&codes);
+	return good;
+}
+
 static bool publish(struct tickmap_loader *loader, uint32_t index,
 		    const struct tickmap_code_record *record)
 {
@@ -173,8 +197,11 @@ bool tickmap_codemaps_publish(struct tickmap_loader *loader)
 	bool good;
 
 	tickmap_codemaps_end(loader);
-	good = !loader->no_memory && tickmap_codemaps_align(loader) &&
-	       publish_all(&p, false);
+	good = !loader->no_memory;
+	for (uint32_t s = 0; good && s < loader->sources.count; s++)
+		if (loader->sources.items[s].moves)
+			good = find_moved(loader, s);
+	good = good && tickmap_codemaps_align(loader) && publish_all(&p, false);
 	sort_dumped(&p);
 	good = good && publish_all(&p, true);
 	tickmap_vec_free(&p.dumped);

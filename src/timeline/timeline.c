@@ -374,7 +374,8 @@ static void apply_move(struct tickmap_timeline *timeline,
 	if (!event->size)
 		return;
 	there = code_now(timeline, event->old_avma, &reach);
-	if (!there) {
+	if (!there || (event->owner != TICKMAP_NO_OWNER &&
+		       there->owner != event->owner)) {
 		if (event->owner == TICKMAP_NO_OWNER)
 			release(timeline, TICKMAP_LAYER_CODE, event->when,
 				event->avma, event->size);

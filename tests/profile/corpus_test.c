@@ -290,7 +290,9 @@ static void compare_row(const struct tickmap_profile *p, char *row,
 	/* Before its load: we may say it within the slack. A 32-bit node
 	 * writes addresses with their sign extended: the replay took them as
 	 * they are. */
-	if (!strcmp(fields[5], "later") || (line && line->doubted) ||
+	bool later = !strcmp(fields[5], "later");
+	bool other_clock = strcmp(p->clock.method, "same") != 0;
+	if ((later && !other_clock) || (line && line->doubted) ||
 	    (!hit && avma >> 31 == 1 && is_published(f))) {
 		tally->left_out++;
 		return;

@@ -60,7 +60,9 @@ static void apply_move(struct model_state *state,
 	struct model_cell moved = { .owner = event->owner,
 				    .since = event->when };
 
-	if (event->old < CELLS && code[event->old].owner != UINT64_MAX) {
+	if (event->old < CELLS && code[event->old].owner != UINT64_MAX &&
+	    (event->owner == UINT64_MAX || mistake == MOVE_BELIEVES_ADDRESS ||
+	     code[event->old].owner == event->owner)) {
 		uint64_t old_placing = code[event->old].placing;
 		moved.owner = code[event->old].owner;
 		moved.since = code[event->old].since;

@@ -18,6 +18,7 @@ enum mistake {
 	FILE_SPARES_CODE,
 	OVERLAP_ENDS_ALL,
 	MOVE_KEEPS_OLD,
+	MOVE_BELIEVES_ADDRESS, /* though its owner is another one */
 	CHILD_STARTS_EMPTY,
 	TIES_REVERSED,
 	EXEC_KEEPS,

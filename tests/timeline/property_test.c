@@ -63,8 +63,9 @@ static struct model_event random_event(uint64_t owner)
 	event.at = dice(CELLS);
 	event.old = dice(CELLS);
 	event.size = random_size();
-	if (event.kind == M_MOVE && dice(2))
-		event.owner = TICKMAP_NO_OWNER;
+	/* Some moves know whose code it is, rightly or not. */
+	if (event.kind == M_MOVE)
+		event.owner = dice(2) ? TICKMAP_NO_OWNER : dice(owner + 1);
 	if (event.kind == M_EXEC && dice(2))
 		event.kind = M_LOAD;
 	return event;

@@ -161,6 +161,61 @@ static void a_move_does_not_take_what_others_own_of_the_old_range(void **unused)
 	tickmap_timeline_free(t);
 }
 
+static void a_move_from_a_stale_address_moves_nobody_else(void **unused)
+{
+	struct tickmap_timeline *t = new_timeline();
+
+	(void)unused;
+	load(t, CODE, 10, 0x1000, 0x100, 1);
+	load(t, CODE, 12, 0x1000, 0x100, 2);
+	move(t, 20, 0x1000, 0x8000, 0x100, 1);
+	move(t, 30, 0x1000, 0x9000, 0x100, 2);
+	seal(t);
+	assert_int_equal(owner_at(t, 20, 0x1000), 2);
+	assert_int_equal(owner_at(t, 20, 0x8000), 1);
+	assert_int_equal(owner_at(t, 30, 0x1000), NOBODY);
+	assert_int_equal(owner_at(t, 30, 0x9000), 2);
+	tickmap_timeline_free(t);
+}
+
+static void an_answer_says_from_when_on_it_is_certain(void **unused)
+{
+	struct tickmap_timeline *t = new_timeline(), *child = new_timeline();
+	struct tickmap_owner owner;
+	uint64_t until;
+
+	(void)unused;
+	assert_true(tickmap_timeline_load_within(t, 10, 15, 0x1000, 16, 1));
+	assert_true(tickmap_timeline_load_within(t, 20, 35, 0x1000, 16, 2));
+	assert_true(
+		tickmap_timeline_move_within(t, 40, 50, 0x1000, 0x2000, 16, 2));
+	assert_true(tickmap_timeline_fork(child, 30, t));
+	seal(t);
+	seal(child);
+	owner = tickmap_timeline_find(t, 30, 0x1008, 0);
+	assert_int_equal(owner.owner, 2);
+	assert_int_equal(owner.placed, 20);
+	assert_int_equal(owner.certain, 35);
+	owner = tickmap_timeline_before(t, owner.placed, 0x1008, &until);
+	assert_int_equal(owner.owner, 1);
+	assert_int_equal(owner.certain, 15);
+	assert_int_equal(until, 20);
+	owner = tickmap_timeline_before(t, owner.placed, 0x1008, &until);
+	assert_int_equal(owner.owner, NOBODY);
+	owner = tickmap_timeline_find(t, 60, 0x2000, 0);
+	assert_int_equal(owner.owner, 2);
+	assert_int_equal(owner.since, 20);
+	assert_int_equal(owner.placed, 40);
+	assert_int_equal(owner.certain, 50);
+	/* The child still has what the parent moved away later. */
+	owner = tickmap_timeline_find(child, 60, 0x1008, 0);
+	assert_int_equal(owner.owner, 2);
+	owner = tickmap_timeline_before(child, owner.placed, 0x1008, &until);
+	assert_int_equal(owner.owner, NOBODY);
+	tickmap_timeline_free(child);
+	tickmap_timeline_free(t);
+}
+
 static void a_child_starts_with_its_parents_code(void **unused)
 {
 	struct tickmap_timeline *parent = new_timeline();
@@ -309,6 +364,8 @@ int main(void)
 			a_move_frees_the_old_range_and_keeps_the_owner),
 		cmocka_unit_test(
 			a_move_does_not_take_what_others_own_of_the_old_range),
+		cmocka_unit_test(a_move_from_a_stale_address_moves_nobody_else),
+		cmocka_unit_test(an_answer_says_from_when_on_it_is_certain),
 		cmocka_unit_test(a_child_starts_with_its_parents_code),
 		cmocka_unit_test(nobody_is_its_own_ancestor),
 		cmocka_unit_test(code_loaded_within_the_slack_is_found_early),
