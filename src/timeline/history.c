@@ -8,11 +8,13 @@ static void drop_index(struct tickmap_history *history)
 	tickmap_vec_free(&history->bounds);
 	free(history->nodes);
 	free(history->levels);
-	free(history->since);
 	free(history->list);
-	history->nodes = history->list = history->levels = NULL;
-	history->since = NULL;
+	for (unsigned level = 1; level < history->height; level++)
+		free(history->steps[level]);
+	history->nodes = history->levels = NULL;
+	history->list = NULL;
 	history->leaves = 0;
+	history->height = 0;
 }
 
 void tickmap_history_free(struct tickmap_history *history)
@@ -122,22 +124,59 @@ static bool find_bounds(struct tickmap_history *history)
 	return true;
 }
 
-/* How many bounds lie at or before the address. */
+enum { WIDTH = 16 }; /* two lines of the cache */
+
+static bool build_steps(struct tickmap_history *history)
+{
+	history->steps[0] = history->bounds.items;
+	history->step_counts[0] = history->bounds.count;
+	history->height = 1;
+	while (history->step_counts[history->height - 1] > WIDTH) {
+		unsigned level = history->height;
+		size_t below = history->step_counts[level - 1];
+		size_t count = (below + WIDTH - 1) / WIDTH;
+		uint64_t *steps = malloc(count * sizeof(*steps));
+		/* 16^8 bounds are more than there can be. */
+		if (!steps || level == TICKMAP_HISTORY_HEIGHT - 1) {
+			free(steps);
+			return false;
+		}
+		for (size_t i = 0; i < count; i++)
+			steps[i] = history->steps[level - 1][i * WIDTH];
+		history->steps[level] = steps;
+		history->step_counts[level] = count;
+		history->height++;
+	}
+	return true;
+}
+
+/* How many bounds lie at or before the address. From the top down: of each
+ * node's keys, all at or before it are counted, without a branch. */
 static size_t bounds_up_to(const struct tickmap_history *history, uint64_t avma)
 {
-	const uint64_t *bounds = history->bounds.items;
-	size_t low = 0, high = history->bounds.count;
+	size_t at = 0; /* the node at this level */
 
-	/* With branches: the processor then loads ahead on its guess, which
-	 * in a large table beats never guessing wrong. Measured. */
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (bounds[middle] <= avma)
-			low = middle + 1;
+	for (unsigned level = history->height; level-- > 0;) {
+		const uint64_t *keys = history->steps[level] + at * WIDTH;
+		size_t left = history->step_counts[level] - at * WIDTH;
+		size_t below = 0;
+		if (left >= WIDTH)
+			for (unsigned i = 0; i < WIDTH; i++)
+				below += keys[i] <= avma;
 		else
-			high = middle;
+			for (unsigned i = 0; i < left; i++)
+				below += keys[i] <= avma;
+		if (!level)
+			return at * WIDTH + below;
+		if (!below)
+			return 0;
+		at = at * WIDTH + below - 1;
+		/* The lists of the bounds that are looked at next. */
+		if (level == 1 && history->nodes)
+			__builtin_prefetch(
+				&history->nodes[history->leaves + at * WIDTH]);
 	}
-	return low;
+	return 0;
 }
 
 /* The leaves of a span's addresses: from low up to, not with, high. */
@@ -149,8 +188,11 @@ struct leaves {
  * The fewest nodes that together cover the leaves. nodes[node + 2] counts; once
  * summed up, nodes[node + 1] runs from the begin of the list to its end.
  */
-static void count_nodes(struct tickmap_history *history, struct leaves span)
+static void count_nodes(struct tickmap_history *history, struct leaves span,
+			bool flat)
 {
+	for (; flat && span.low < span.high; span.low++)
+		history->nodes[span.low + 2]++;
 	for (; span.low < span.high; span.low /= 2, span.high /= 2) {
 		if (span.low & 1)
 			history->nodes[span.low++ + 2]++;
@@ -163,13 +205,18 @@ static void put(struct tickmap_history *history, uint32_t node, uint32_t span)
 {
 	uint32_t place = history->nodes[node + 1]++;
 
-	history->list[place] = span;
-	history->since[place] = history->spans.items[span].since;
+	history->list[place] = (struct tickmap_piece) {
+		.since = history->spans.items[span].since,
+		.until = history->spans.items[span].until,
+		.number = history->spans.items[span].number,
+	};
 }
 
 static void put_in_nodes(struct tickmap_history *history, struct leaves span,
-			 uint32_t number)
+			 uint32_t number, bool flat)
 {
+	for (; flat && span.low < span.high; span.low++)
+		put(history, span.low, number);
 	for (; span.low < span.high; span.low /= 2, span.high /= 2) {
 		if (span.low & 1)
 			put(history, span.low++, number);
@@ -196,19 +243,32 @@ static bool find_levels(struct tickmap_history *history)
 	return true;
 }
 
-static bool fill_nodes(struct tickmap_history *history, struct leaves *leaves)
-{
-	uint32_t count = (uint32_t)history->spans.count;
-	uint64_t total = 0;
+/* Lists of the leaves alone may be so many times as long as there are spans. */
+enum { FLAT = 8 };
 
-	for (uint32_t i = 0; i < count; i++) {
+static bool find_leaves(struct tickmap_history *history, struct leaves *leaves)
+{
+	uint64_t covered = 0;
+
+	for (size_t i = 0; i < history->spans.count; i++) {
 		const struct tickmap_span *span = &history->spans.items[i];
 		leaves[i].low = (uint32_t)bounds_up_to(history, span->first) -
 				1 + history->leaves;
 		leaves[i].high = (uint32_t)bounds_up_to(history, span->last) +
 				 history->leaves;
-		count_nodes(history, leaves[i]);
+		covered += leaves[i].high - leaves[i].low;
 	}
+	return covered <= FLAT * (uint64_t)history->spans.count;
+}
+
+static bool fill_nodes(struct tickmap_history *history, struct leaves *leaves)
+{
+	uint32_t count = (uint32_t)history->spans.count;
+	bool flat = find_leaves(history, leaves);
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		count_nodes(history, leaves[i], flat);
 	for (size_t node = 2; node < 2 * (size_t)history->leaves + 2; node++) {
 		total += history->nodes[node];
 		if (total > UINT32_MAX)
@@ -216,12 +276,11 @@ static bool fill_nodes(struct tickmap_history *history, struct leaves *leaves)
 		history->nodes[node] = (uint32_t)total;
 	}
 	history->list = malloc(total * sizeof(*history->list));
-	history->since = malloc(total * sizeof(*history->since));
-	if (!history->list || !history->since)
+	if (!history->list)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
-		put_in_nodes(history, leaves[i], i);
-	return find_levels(history);
+		put_in_nodes(history, leaves[i], i, flat);
+	return flat || find_levels(history);
 }
 
 static bool build(struct tickmap_history *history)
@@ -229,7 +288,8 @@ static bool build(struct tickmap_history *history)
 	struct leaves *leaves;
 	bool ok;
 
-	if (!sort_spans(history) || !find_bounds(history))
+	if (!sort_spans(history) || !find_bounds(history) ||
+	    !build_steps(history))
 		return false;
 	for (history->leaves = 1; history->leaves < history->bounds.count;)
 		history->leaves *= 2;
@@ -263,7 +323,7 @@ static struct path path_of(const struct tickmap_history *history, uint64_t avma)
 
 	if (bound) {
 		path.leaf = (uint32_t)(bound - 1) + history->leaves;
-		path.levels = history->levels[bound - 1];
+		path.levels = history->levels ? history->levels[bound - 1] : 1;
 	}
 	return path;
 }
@@ -284,11 +344,18 @@ static uint32_t next_node(struct path *path)
 static uint32_t list_up_to(const struct tickmap_history *history, uint32_t node,
 			   uint64_t when)
 {
+	enum { LINES_MAX = 8, LINE = 64 };
 	uint32_t low = history->nodes[node], high = history->nodes[node + 1];
+	const char *line = (const char *)&history->list[low];
 
+	/* All that a short list has at once, and not one after the other. */
+	for (unsigned i = 0;
+	     i < LINES_MAX && line < (const char *)&history->list[high];
+	     i++, line += LINE)
+		__builtin_prefetch(line);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (history->since[middle] <= when)
+		if (history->list[middle].since <= when)
 			low = middle + 1;
 		else
 			high = middle;
@@ -296,12 +363,12 @@ static uint32_t list_up_to(const struct tickmap_history *history, uint32_t node,
 	return low;
 }
 
-static bool lives(const struct tickmap_span *span, uint64_t when)
+static bool lives(const struct tickmap_piece *span, uint64_t when)
 {
 	return when < span->until || span->until == UINT64_MAX;
 }
 
-const struct tickmap_span *
+const struct tickmap_piece *
 tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
 		   uint64_t when)
 {
@@ -309,53 +376,51 @@ tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
 
 	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t place = list_up_to(history, node, when);
-		const struct tickmap_span *span;
+		const struct tickmap_piece *span;
 		if (place == history->nodes[node])
 			continue;
-		span = &history->spans.items[history->list[place - 1]];
+		span = &history->list[place - 1];
 		if (lives(span, when))
 			return span;
 	}
 	return NULL;
 }
 
-const struct tickmap_span *
+const struct tickmap_piece *
 tickmap_history_before(const struct tickmap_history *history, uint64_t avma,
 		       uint64_t when)
 {
-	const struct tickmap_span *best = NULL;
+	const struct tickmap_piece *best = NULL;
 	struct path path = path_of(history, avma);
 
 	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t begin = history->nodes[node];
 		uint32_t place = list_up_to(history, node, when);
-		const struct tickmap_span *span;
-		if (place > begin &&
-		    lives(&history->spans.items[history->list[place - 1]],
-			  when))
+		const struct tickmap_piece *span;
+		if (place > begin && lives(&history->list[place - 1], when))
 			place--;
 		if (place == begin)
 			continue;
-		span = &history->spans.items[history->list[place - 1]];
+		span = &history->list[place - 1];
 		if (!best || span->until > best->until)
 			best = span;
 	}
 	return best;
 }
 
-const struct tickmap_span *
+const struct tickmap_piece *
 tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
 		      uint64_t when)
 {
-	const struct tickmap_span *best = NULL;
+	const struct tickmap_piece *best = NULL;
 	struct path path = path_of(history, avma);
 
 	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t place = list_up_to(history, node, when);
 		if (place == history->nodes[node + 1])
 			continue;
-		if (!best || history->since[place] < best->since)
-			best = &history->spans.items[history->list[place]];
+		if (!best || history->list[place].since < best->since)
+			best = &history->list[place];
 	}
 	return best;
 }

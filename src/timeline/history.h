@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rectangles of addresses × time that do not overlap, each with a number, and
- * which of them holds a point: a segment tree over the addresses, with the
- * rectangles of a node in the order of time. Rectangles of one node cover the
- * same addresses, so their times are disjoint: one binary search finds the
- * leaf, another one answers for each node above it that has a list.
+ * which of them holds a point. A search tree with wide nodes finds the
+ * elementary range of addresses; it has the rectangles that cover it in the
+ * order of time. Where rectangles cover so many ranges that these lists would
+ * grow large, they hang in a segment tree over the ranges instead: rectangles
+ * of one node cover the same addresses, so their times are disjoint, and one
+ * binary search answers for each node above a range that has a list.
  */
 #ifndef TICKMAP_TIMELINE_HISTORY_H
 #define TICKMAP_TIMELINE_HISTORY_H
@@ -21,15 +23,27 @@ struct tickmap_span {
 	uint32_t number;       /* does not fall where `since` grows */
 };
 
+/* What a list has of a span, and what answers are. */
+struct tickmap_piece {
+	uint64_t since, until;
+	uint32_t number;
+};
+
+enum { TICKMAP_HISTORY_HEIGHT = 8 };
+
 /* Zeroed means empty. */
 struct tickmap_history {
 	TICKMAP_VEC(struct tickmap_span) spans;
 	TICKMAP_VEC(uint64_t) bounds; /* where elementary ranges begin */
-	uint32_t leaves;	      /* of the tree: a power of two */
-	uint32_t *nodes;	      /* where a node's list begins */
-	uint32_t *levels; /* a leaf's bits: the levels with a list */
-	uint64_t *since;  /* of the lists' spans */
-	uint32_t *list;	  /* spans */
+	/* [0]: the bounds; above, every 16th of the level below. */
+	uint64_t *steps[TICKMAP_HISTORY_HEIGHT];
+	size_t step_counts[TICKMAP_HISTORY_HEIGHT];
+	unsigned height;
+	uint32_t leaves;  /* of the tree: a power of two */
+	uint32_t *nodes;  /* where a node's list begins */
+	uint32_t *levels; /* a leaf's bits: the levels with a list; NULL: only
+			     the leaves have */
+	struct tickmap_piece *list;
 };
 
 void tickmap_history_free(struct tickmap_history *history);
@@ -42,16 +56,16 @@ bool tickmap_history_add(struct tickmap_history *history,
 bool tickmap_history_build(struct tickmap_history *history);
 
 /* The span that holds the point; NULL: none. */
-const struct tickmap_span *
+const struct tickmap_piece *
 tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
 		   uint64_t when);
 
 /* The last span at this address that ended at or before that time, and the
  * first that began after it. */
-const struct tickmap_span *
+const struct tickmap_piece *
 tickmap_history_before(const struct tickmap_history *history, uint64_t avma,
 		       uint64_t when);
-const struct tickmap_span *
+const struct tickmap_piece *
 tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
 		      uint64_t when);
 

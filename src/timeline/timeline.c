@@ -28,15 +28,19 @@ struct event {
 	enum tickmap_layer layer;
 };
 
-/* One placing of an owner, or a hole. */
+/* One placing of an owner, or a hole. What an answer needs stands first and in
+ * one line of the cache. */
 struct generation {
 	uint64_t owner;
-	uint64_t start, last; /* of the whole, before cuts */
-	uint64_t since;	      /* when it was loaded */
-	uint64_t placed;      /* when it came here: later, if moved */
-	uint64_t certain;     /* when it surely had */
-	bool hole;
+	uint64_t start;	  /* of the whole, before cuts */
+	uint64_t since;	  /* when it was loaded */
+	uint64_t placed;  /* when it came here: later, if moved */
+	uint64_t certain; /* when it surely had */
+	uint64_t last;	  /* of the whole */
+	uint64_t hole;
+	uint64_t unused;
 };
+_Static_assert(sizeof(struct generation) == 64, "lines of the cache");
 
 struct layer {
 	struct tickmap_segments *now; /* owner: a generation */
@@ -173,7 +177,7 @@ bool tickmap_timeline_fork(struct tickmap_timeline *timeline, uint64_t when,
 
 static const struct generation *
 generation_of(const struct tickmap_timeline *timeline,
-	      const struct tickmap_span *span)
+	      const struct tickmap_piece *span)
 {
 	return &timeline->generations.items[span->number];
 }
@@ -188,7 +192,7 @@ static const struct generation *look_up(const struct tickmap_timeline *timeline,
 {
 	for (;;) {
 		const struct layer *layer = &timeline->layers[l];
-		const struct tickmap_span *span =
+		const struct tickmap_piece *span =
 			tickmap_history_at(&layer->owned, avma, when);
 		if (reach) {
 			uint64_t owned =
@@ -488,7 +492,7 @@ tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
 	static const enum tickmap_layer order[] = { TICKMAP_LAYER_CODE,
 						    TICKMAP_LAYER_FILE };
 	const struct generation *found = NULL;
-	const struct tickmap_span *next = NULL;
+	const struct tickmap_piece *next = NULL;
 
 	for (int i = 0; i < 2; i++) {
 		found = look_up(timeline, order[i], when, avma, NULL);
@@ -516,7 +520,7 @@ ended_before(const struct tickmap_timeline *timeline, uint64_t when,
 	     uint64_t avma, uint64_t *ret_when)
 {
 	const struct tickmap_timeline *t = timeline;
-	const struct tickmap_span *span = tickmap_history_before(
+	const struct tickmap_piece *span = tickmap_history_before(
 		&t->layers[TICKMAP_LAYER_CODE].owned, avma, when);
 
 	if (span)
@@ -548,7 +552,7 @@ tickmap_timeline_before(const struct tickmap_timeline *timeline, uint64_t when,
 int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
 			      uint64_t when, uint64_t avma)
 {
-	const struct tickmap_span *after = tickmap_history_after(
+	const struct tickmap_piece *after = tickmap_history_after(
 		&timeline->layers[TICKMAP_LAYER_CODE].owned, avma, when);
 	uint64_t ended;
 
