@@ -365,7 +365,7 @@ static bool read_all(struct tickmap_loader *loader)
 	tell_progress(loader, all, all);
 	/* What was read before is worth showing. */
 	if (more < 0) {
-		loader->profile->finished = false;
+		loader->profile->finished &= err.status != TICKMAP_E_TRUNCATED;
 		return err.status != TICKMAP_E_NOMEM &&
 		       tickmap_codemaps_finding(
 			       loader, "PD001",
@@ -525,7 +525,10 @@ static void release(struct tickmap_loader *loader)
 	tickmap_vec_free(&loader->links);
 	tickmap_vec_free(&loader->deferred);
 	tickmap_vec_free(&loader->images);
-	tickmap_perfdata_close(loader->data);
+	if (loader->options->data)
+		tickmap_perfdata_rewind(loader->data);
+	else
+		tickmap_perfdata_close(loader->data);
 }
 
 int tickmap_profile_load(const char *path,
@@ -538,8 +541,13 @@ int tickmap_profile_load(const char *path,
 		.options = options ? options : &all,
 		.path = path,
 	};
-	int status = tickmap_perfdata_open(path, &loader.data, err);
+	int status = TICKMAP_OK;
 
+	loader.data = loader.options->data;
+	if (loader.data)
+		tickmap_perfdata_rewind(loader.data);
+	else
+		status = tickmap_perfdata_open(path, &loader.data, err);
 	if (status < 0)
 		return status;
 	bool good = load(&loader);

@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct tickmap_perfdata;
+
 enum tickmap_frame_kind {
 	TICKMAP_FRAME_PYTHON,	  /* published name begins with "py::" */
 	TICKMAP_FRAME_JIT,	  /* any other name out of a code map */
@@ -142,6 +144,9 @@ struct tickmap_profile_options {
 	uint64_t from_ns, to_ns; /* [from, to); to 0: open */
 	const char *const *code_map_dirs;
 	size_t code_map_dir_count;
+	/* The recording, if it is open already: read from its start, and again
+	 * at its start behind it. NULL: `path` is opened. */
+	struct tickmap_perfdata *data;
 	/* Progress for a person; may be NULL. */
 	void (*progress)(void *context, uint64_t done, uint64_t all);
 	void *progress_context;

@@ -10,7 +10,8 @@ dumps=$root/tests/codemap/dumps
 
 declared=$(sed -n 's/^[a-z].*[ *]\(tickmap_[a-z_]*\)(.*/\1/p; s/^\(tickmap_[a-z_]*\)(.*/\1/p' \
 	"$root"/include/tickmap/clock.h "$root"/include/tickmap/codemap.h \
-	"$root"/include/tickmap/timeline.h | sort -u)
+	"$root"/include/tickmap/recording.h "$root"/include/tickmap/timeline.h |
+	sort -u)
 shown=$(nm -D --defined-only "$shared" | awk '$2 != "A" { print $3 }' | sort)
 [ "$declared" = "$shown" ] || {
 	printf 'declared:\n%s\nshown:\n%s\n' "$declared" "$shown"
@@ -23,8 +24,14 @@ cc $flags -I"$root/include" -include tickmap/emit.h \
 	-include tickmap/clock.h -include tickmap/timeline.h \
 	"$root/examples/read_jitdump.c" "$shared" -Wl,-rpath,"${shared%/*}" \
 	-o "$dir/with_shared"
-cc $flags -I"$root/include" "$root/examples/read_jitdump.c" "$static" -lm \
+libs=$(PKG_CONFIG_PATH=$pc pkg-config --static --libs-only-l tickmap)
+libs=$(printf '%s' "$libs" | sed 's/-ltickmap//')
+cc $flags -I"$root/include" "$root/examples/read_jitdump.c" "$static" $libs \
 	-o "$dir/with_static"
+cc $flags -I"$root/include" "$root/examples/read_recording.c" "$static" $libs \
+	-o "$dir/recording_static"
+cc $flags -I"$root/include" "$root/examples/read_recording.c" "$shared" \
+	-Wl,-rpath,"${shared%/*}" -o "$dir/recording_shared"
 for program in with_shared with_static; do
 	"$dir/$program" "$dumps/all_kinds.dump" >"$dir/out" 2>"$dir/err"
 	[ ! -s "$dir/err" ]
@@ -35,6 +42,19 @@ for program in with_shared with_static; do
 	grep -q ' after_2$' "$dir/out"
 	! "$dir/$program" /bin/true 2>"$dir/err" || exit 1
 	grep -q JD001 "$dir/err"
+done
+for program in recording_shared recording_static; do
+	data=$root/tests/capture/perfdata_seeds/pipe.data
+	"$dir/$program" "$data" >"$dir/out" 2>"$dir/err"
+	grep -q '^7 samples, 7 lost$' "$dir/err"
+	grep -q "offset 0x778: record is smaller" "$dir/err" # of the events
+	grep -q '^PD001: record is smaller' "$dir/err"	     # of the samples
+	grep -q '^prog;.*;\[jit+0x7f0000000000\];\[jit' "$dir/out"
+	[ "$(wc -l <"$dir/out")" = 7 ]
+	"$dir/$program" - <"$data" 2>/dev/null | cmp - "$dir/out"
+	cat "$data" | "$dir/$program" - 2>/dev/null | cmp - "$dir/out"
+	! "$dir/$program" /bin/true 2>"$dir/err" || exit 1
+	grep -q 'true: .*not a perf.data file' "$dir/err"
 done
 [ -f "$pc/tickmap.pc" ]
 grep -q '^Libs:.* -ltickmap' "$pc/tickmap.pc"
