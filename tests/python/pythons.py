@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The interpreters that are tested, and how a program is run in one.
 
-The build folder is $TICKMAP_BUILD or build/ in the project's root. More
-interpreters can be named in $TICKMAP_TEST_PYTHONS, separated by blanks.
+The build folder is $TICKMAP_BUILD or build/ in the project's root. Others than
+the installed ones are named in $TICKMAP_TEST_PYTHONS, separated by blanks;
+$TICKMAP_TEST_JIT=1 runs them all with their experimental JIT on.
 """
 
 import glob
@@ -28,7 +29,10 @@ print(json.dumps([
 
 def clean_environment():
     """Ours, without anything that changes how an interpreter starts."""
-    return {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TICKMAP", "PYENV", "VIRTUAL_ENV"))}
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "TICKMAP", "PYENV", "VIRTUAL_ENV"))}
+    if os.environ.get("TICKMAP_TEST_JIT") == "1":
+        env["PYTHON_JIT"] = "1"
+    return env
 
 
 class Python:
@@ -44,12 +48,14 @@ class Python:
 
     @property
     def label(self):
-        return "%s-%s" % (".".join(map(str, self.version)), self.path.split("/")[1])
+        debug = "d" if "d-" in (self.suffix or "") else ""
+        return "%s%s-%s" % (".".join(map(str, self.version)), debug, self.path.split("/")[1])
 
 
 def find_pythons():
-    paths = ["/usr/bin/python3"] + sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python")))
-    paths += os.environ.get("TICKMAP_TEST_PYTHONS", "").split()
+    paths = os.environ.get("TICKMAP_TEST_PYTHONS", "").split()
+    if not paths:
+        paths = ["/usr/bin/python3"] + sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python")))
     found = []
     for path in paths:
         try:
