@@ -357,3 +357,19 @@ void write_file(const char *dir, const char *name, const void *bytes,
 	assert_int_equal(write(fd, bytes, size), (ssize_t)size);
 	close(fd);
 }
+
+void record_deferred(struct recording *r, uint64_t time_ns, uint32_t pid,
+		     uint32_t tid, uint64_t cookie, const uint64_t *chain,
+		     size_t count)
+{
+	enum { CALLCHAIN_DEFERRED = 22 }; /* newer than our headers */
+	struct record record;
+
+	begin(&record);
+	put64(&record, cookie);
+	put64(&record, count);
+	for (size_t i = 0; i < count; i++)
+		put64(&record, chain[i]);
+	put_trailer(&record, pid, tid, time_ns);
+	end(r, &record, CALLCHAIN_DEFERRED, PERF_RECORD_MISC_USER);
+}

@@ -47,6 +47,10 @@ void record_lost(struct recording *r, uint64_t time_ns, uint64_t lost);
 /* Leaf first, as the kernel gives them, context markers included. */
 void record_chain(struct recording *r, uint64_t time_ns, uint32_t pid,
 		  uint32_t tid, const uint64_t *chain, size_t count);
+/* The user part of chains that end with -640 and this cookie. */
+void record_deferred(struct recording *r, uint64_t time_ns, uint32_t pid,
+		     uint32_t tid, uint64_t cookie, const uint64_t *chain,
+		     size_t count);
 void record_sample(struct recording *r, uint64_t time_ns, uint32_t pid,
 		   uint64_t ip);
 void record_note(struct recording *r, enum tickmap_note_kind kind, uint32_t pid,
