@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "forked.h"
 #include "functions.h"
 #include "hook.h"
 #include "publish.h"
@@ -154,6 +155,8 @@ static void publish_and_install(const struct tickmap_publish_request *request)
 	int status = tickmap_publish_open(request, &anew);
 	if (status != TICKMAP_EMIT_OK)
 		raise_status(status);
+	else if ((errno = tickmap_forked_watch()) != 0)
+		raise_status(TICKMAP_EMIT_E_OS);
 	else if (tickmap_hook_install() > 0 && anew)
 		tickmap_functions_publish_again();
 }

@@ -11,6 +11,7 @@
 #include "hook.h"
 
 #include "calibrate.h"
+#include "forked.h"
 #include "functions.h"
 #include "guard.h"
 #include "inlined.h"
@@ -144,6 +145,7 @@ static NOINLINE PyObject *evaluate_uncommon(PyThreadState *tstate,
 {
 	if (!hook.active) /* a tool put over us still calls us */
 		return hook.below(tstate, frame, throwflag);
+	tickmap_forked_call();
 	if (tickmap_stack.span == 0)
 		tickmap_stack_find();
 	if (!tickmap_stack_has_room()) {

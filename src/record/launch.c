@@ -62,6 +62,7 @@ static void set_environment(const struct tickmap_python_launch *python,
 	setenv("TICKMAP_NOTES", dir->notes, 1);
 	setenv("TICKMAP_PYTHON_HOME", python->home, 1);
 	setenv("TICKMAP_KEEP_EXISTING", "1", 1);
+	setenv("TICKMAP_FOLLOWED", "1", 1);
 }
 
 static void run_child(char **argv, const sigset_t *mask, void (*sigchld)(int),

@@ -104,6 +104,7 @@ class Runner:
                 TICKMAP_DIR=str(maps),
                 TICKMAP_PYTHON_HOME=str(home),
                 TICKMAP_KEEP_EXISTING="1",
+                TICKMAP_FOLLOWED="1",
                 TICKMAP_NOTES=str(maps / "notes"),
                 PYTHONPATH=str(BOOT),
             )

@@ -40,6 +40,26 @@ def test_a_forked_child_publishes_to_a_file_of_its_own(python, run):
     assert taken.isdisjoint(f.addr for f in dumps[child].functions)
 
 
+def test_a_child_whose_fork_is_not_followed_repeats_what_it_inherited(python, run):
+    result = run(python, FORK.format(fork="child = os.fork()"), env={"TICKMAP_FOLLOWED": None})
+    parent, child = map(int, result.out.split())
+    dumps = jitdump.read_all(result)
+    assert set(dumps) == {parent, child}
+    assert [f.addr for f in dumps[child].named("before")] == [f.addr for f in dumps[parent].named("before")]
+    assert len(dumps[child].named("in_child")) == 1 and not dumps[child].named("in_parent")
+
+
+def test_a_child_that_becomes_another_program_repeats_nothing(python, run):
+    program = """
+    import os
+    child = os.fork()
+    if child == 0:
+        os.execv("/bin/true", ["true"])
+    os.waitpid(child, 0)
+    """
+    assert len(run(python, program, env={"TICKMAP_FOLLOWED": None}).dumps()) == 1
+
+
 def test_a_file_is_made_when_there_is_something_to_say(python, run):
     program = """
     import os, sys

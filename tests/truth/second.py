@@ -56,12 +56,12 @@ def note():
     STACKS.add(tuple(stack))
 
 
-# ---- leaves: each works until LOCAL.end ----
+# ---- leaves: they work until LOCAL.end, and some way takes a few of them ----
 
 def burn(*_, **__):
     note()
-    x = 0
-    while cpu() < LOCAL.end:
+    end, x = max(LOCAL.end, cpu() + 0.001), 0
+    while cpu() < end:
         for i in range(300):
             x = x * 3 + i & 0xfff
     return x
@@ -70,7 +70,8 @@ def burn(*_, **__):
 def burn_a_little(*_, **__):
     """For callbacks that are called several times in a piece of work."""
     note()
-    end, x = min(LOCAL.end, cpu() + 0.001), 0
+    now = cpu()
+    end, x = now + max(0.0005, min(LOCAL.end - now, 0.001)), 0
     while cpu() < end:
         for i in range(300):
             x = x * 3 + i & 0xfff
@@ -440,6 +441,29 @@ class Share:
             self.spent[name] += cpu() - begin
 
 
+# ---- the calls that happen, as the interpreter tells them ----
+
+def collect_calls():
+    calls = set()
+
+    def profile(frame, event, arg):
+        if event == "call" and frame.f_back is not None:
+            calls.add((frame.f_back.f_code, frame.f_code))
+
+    share = Share(0)
+    sys.setprofile(profile)
+    try:
+        share.work(0.02)
+        for way in WAYS:
+            for run in (share.alpha, share.beta, share.gamma):
+                LOCAL.end = cpu() + 0.001
+                run(way)
+    finally:
+        sys.setprofile(None)
+    return sorted({(published(a), published(b)) for a, b in calls
+                   if a is not collect_calls.__code__})
+
+
 def at_the_end():
     LOCAL.end = cpu() + 0.005
     burn()
@@ -448,10 +472,11 @@ def at_the_end():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--threads", type=int, default=0)
     args = parser.parse_args()
     atexit.register(at_the_end)
+    calls = collect_calls()
     begin_ns = time.monotonic_ns()
     begin_cpu = time.process_time()
     if args.threads:
@@ -473,6 +498,7 @@ def main():
         "first_ns": FIRST_NS,
         "begin_ns": begin_ns,
         "leaves": sorted({names[n] for n in LEAVES}),
+        "calls": calls,
         "stacks": sorted([names[n] for n in reversed(s)] for s in STACKS),
         "last_ns": time.monotonic_ns(),
     }))

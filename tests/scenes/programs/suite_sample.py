@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: MIT
 """A small suite for pytest: fixtures, parameters, classes, raises, marks."""
-import atexit
-
 import pytest
 
 import truthful
 
 truthful.begin()
-atexit.register(truthful.end)
 
 UNIT = 0.01
 
@@ -20,6 +17,12 @@ def work(n):
         for i in range(200):
             x += i & 3
     return x
+
+
+@pytest.fixture(scope="session", autouse=True)
+def truth():
+    yield
+    truthful.end()
 
 
 @pytest.fixture(scope="module")

@@ -76,6 +76,7 @@ def end():
             "first_ns": times["first_ns"],
             "last_ns": last_ns,
             "cpu": spent,
+            "unseen": skipped[0],
             "roots": sorted(roots),
             "markers": sorted(markers),
             "stacks": sorted([names[n] for n in reversed(stack)][skipped[0]:]
