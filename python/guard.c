@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "guard.h"
 
-#include <pthread.h>
-
 __thread struct tickmap_stack tickmap_stack
 	__attribute__((tls_model("initial-exec")));
 
@@ -21,24 +19,12 @@ static uintptr_t budget(uintptr_t size)
 
 void tickmap_stack_find(void)
 {
-	uintptr_t sp = tickmap_stack_pointer();
-	uintptr_t top = sp + 4 * KIB;
+	uintptr_t top = tickmap_stack_pointer() + 4 * KIB;
 	uintptr_t allowed = 64 * KIB;
 	uintptr_t size = 0;
-	pthread_attr_t attributes;
 
-	/* Fails where /proc is not mounted, for the first thread alone. */
-	if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-		void *lowest;
-		size_t bytes;
-
-		if (pthread_attr_getstack(&attributes, &lowest, &bytes) == 0) {
-			size = bytes;
-			top = (uintptr_t)lowest + bytes;
-			allowed = budget(size);
-		}
-		pthread_attr_destroy(&attributes);
-	}
+	if (tickmap_stack_bounds(&top, &size))
+		allowed = budget(size);
 	tickmap_stack.size = size;
 	tickmap_stack.floor = top - allowed;
 	tickmap_stack.span = allowed;

@@ -32,6 +32,12 @@ static inline int tickmap_stack_has_room(void)
 	       tickmap_stack.span;
 }
 
+/*
+ * Where the current thread's stack begins, above its first frame, and its
+ * size. The system says it (linux.c, macos.c). 0: it does not, and both stay.
+ */
+int tickmap_stack_bounds(uintptr_t *ret_top, uintptr_t *ret_size);
+
 /* Find the current thread's stack. Once per thread. */
 void tickmap_stack_find(void);
 

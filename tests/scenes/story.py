@@ -165,17 +165,19 @@ def samply_stacks(profile):
             yield names[::-1]
 
 
-def under_samply(samply, folder, python, way):
-    """The verdict of samply record --save-only."""
+def under_samply(samply, folder, python, way, preload=None):
+    """The verdict of samply record --save-only. `preload`: into samply alone."""
     variables, options = way
     out = folder / "profile.json.gz"
     verdict = Verdict()
+    env = environment(**variables)
+    if preload:
+        env["LD_PRELOAD"] = preload
     with nothing_left_in_tmp() as pids:
-        said = run([*samply, "record", "--save-only", "-r", HZ, "-o", out,
-                    "--", *program(python, options)],
-                   environment(**variables))
+        said = run([samply, "record", "--save-only", "-r", HZ, "-o", out,
+                    "--", *program(python, options)], env)
         pids.append(int(said.split()[-1]))
-    profile = json.loads(gzip.decompress(out.read_bytes()))
+        profile = json.loads(gzip.decompress(out.read_bytes()))
     for frames in samply_stacks(profile):
         verdict.add(published(frames))
     return verdict

@@ -93,6 +93,6 @@ def test_samply_shows_our_chain_whole_on_macos(tmp_path):
     for number, python in enumerate(INTERPRETERS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        verdict = under_samply([samply], folder, python, OURS)
+        verdict = under_samply(samply, folder, python, OURS)
         verdict.show("%s, our jitdump, samply" % label(python))
         verdict.assert_whole()
