@@ -56,6 +56,20 @@ static bool is_code_mapping(const struct tickmap_perfdata_record *r,
 	       mmap->prot > (PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
+/* Asked once a path. */
+static bool is_no_program(struct tickmap_loader *loader, tickmap_str path)
+{
+	enum { NO_PROGRAM = 1, PROGRAM = 2 };
+	uint64_t *known = tickmap_table_put(&loader->no_program, path);
+
+	if (known && !*known)
+		*known = tickmap_map_is_no_program(tickmap_string(
+				 loader->profile->strings, path, NULL))
+				 ? NO_PROGRAM
+				 : PROGRAM;
+	return known && *known == NO_PROGRAM;
+}
+
 static bool read_mmap(struct tickmap_loader *loader,
 		      const struct tickmap_perfdata_record *r)
 {
@@ -85,6 +99,9 @@ static bool read_mmap(struct tickmap_loader *loader,
 		.code = TICKMAP_NONE,
 	};
 	if (map->anonymous || map->marker || map->jitted)
+		return true;
+	map->anonymous = is_no_program(loader, map->path);
+	if (map->anonymous)
 		return true;
 	if (!m.build_id_size)
 		m.build_id_size = tickmap_perfdata_build_id_of(
@@ -518,6 +535,7 @@ static void release(struct tickmap_loader *loader)
 	tickmap_symbolizer_free(loader->symbolizer);
 	tickmap_table_free(&loader->frame_of_kernel);
 	tickmap_table_free(&loader->frame_of_file);
+	tickmap_table_free(&loader->no_program);
 	tickmap_vec_free(&loader->dso_unnamed);
 	tickmap_vec_free(&loader->side);
 	tickmap_vec_free(&loader->maps);

@@ -207,6 +207,7 @@ struct tickmap_loader {
 
 	TICKMAP_VEC(struct tickmap_process) processes;
 	struct tickmap_table process_of_pid; /* pid -> newest index + 1 */
+	struct tickmap_table no_program;     /* path -> 1, or 2: it is one */
 
 	TICKMAP_VEC(struct tickmap_code) codes;
 	TICKMAP_VEC(struct tickmap_code_record) code_records;
@@ -240,6 +241,8 @@ bool tickmap_profile_process_changed(struct tickmap_process *process,
 bool tickmap_profile_processes_seal(struct tickmap_loader *loader);
 void tickmap_profile_processes_free(struct tickmap_loader *loader);
 bool tickmap_map_is_anonymous(const char *path);
+/* Opens it. */
+bool tickmap_map_is_no_program(const char *path);
 bool tickmap_map_is_jitdump(const char *path);
 
 /* codemaps.c */

@@ -2,27 +2,69 @@
 /* Sideband events in time order -> processes, each with its timeline. */
 #include "profile/load.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /*
  * Executable memory that is no file's code, whatever name the kernel shows: a
  * JIT's memory. Code published there stays when such a mapping is (re)made.
  */
 static const char *const anonymous_prefixes[] = {
-	"//anon",  "[anon:",	"[anon_shmem:", "[heap]",     "[stack",
-	"/memfd:", "/dev/zero", "/SYSV",	"/anon_huge", "anon_inode:",
+	"//anon",  "[anon:", "[anon_shmem:", "[heap]",	   "[stack",
+	"/memfd:", "/dev/",  "/SYSV",	     "/anon_huge", "anon_inode:",
 };
+
+static bool begins_with_one_of(const char *path, const char *const *prefixes,
+			       size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (!strncmp(path, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+/* A file that its user removed at once so that nobody sees it: libffi's and
+ * other people's writable code. Libraries are removed, too, by upgrades. */
+static bool is_removed_scratch(const char *path)
+{
+	static const char *const folders[] = { "/tmp/", "/var/tmp/", "/run/" };
+	static const char deleted[] = " (deleted)";
+	size_t length = strlen(path), tail = sizeof(deleted) - 1;
+
+	return length > tail && !strcmp(path + length - tail, deleted) &&
+	       begins_with_one_of(path, folders,
+				  sizeof(folders) / sizeof(*folders)) &&
+	       !strstr(path, ".so") && !tickmap_map_is_jitdump(path);
+}
 
 bool tickmap_map_is_anonymous(const char *path)
 {
-	if (!*path)
-		return true;
-	for (size_t i = 0;
-	     i < sizeof(anonymous_prefixes) / sizeof(*anonymous_prefixes); i++)
-		if (!strncmp(path, anonymous_prefixes[i],
-			     strlen(anonymous_prefixes[i])))
-			return true;
-	return false;
+	return !*path ||
+	       begins_with_one_of(path, anonymous_prefixes,
+				  sizeof(anonymous_prefixes) /
+					  sizeof(*anonymous_prefixes)) ||
+	       is_removed_scratch(path);
+}
+
+/* A file that is here and that no loader would map: neither ELF nor PE (Wine,
+ * .NET) nor an archive with libraries in it (Android). */
+bool tickmap_map_is_no_program(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	char magic[4];
+	bool no_program;
+
+	if (fd < 0)
+		return false;
+	no_program = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+		     pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+		     memcmp(magic, "\177ELF", 4) != 0 &&
+		     memcmp(magic, "MZ", 2) != 0 && memcmp(magic, "PK", 2) != 0;
+	close(fd);
+	return no_program;
 }
 
 /* "jit-PID.dump"; JavaScriptCore writes "jit-TID-PID.dump". It may have been

@@ -206,6 +206,49 @@ static void a_program_started_by_exec_has_its_own_code_maps(void **state)
 	recording_remove(&r);
 }
 
+/* Memory that looks like a file and is none belongs to the code map: what is
+ * published there stays when it is mapped again. */
+static void memory_like_a_file_is_the_code_maps(void **state)
+{
+	static const char *const names[] = {
+		"/memfd:JITCode:QtQml (deleted)",
+		"/dev/zero (deleted)",
+		"/dev/shm/code",
+		"/SYSV00000000 (deleted)",
+		"/anon_hugepage (deleted)",
+		"[anon:v8]",
+		"",
+		"/tmp/ffiYtTBXl (deleted)",
+		NULL, /* a file that is here and not ELF */
+		"/usr/lib/libupgraded.so.1 (deleted)",
+	};
+	enum { NAMES = sizeof(names) / sizeof(*names) };
+
+	(void)state;
+	for (unsigned i = 0; i < NAMES; i++) {
+		bool library = i == NAMES - 1;
+		struct recording r;
+		char arena[160];
+		recording_open(&r, CLOCK_MONOTONIC);
+		snprintf(arena, sizeof(arena), "%s/arena", r.dir);
+		write_file(r.dir, "arena", "no ELF file", 11);
+		const char *name = names[i] ? names[i] : arena;
+		record_map(&r, 1, PID, JIT, 0x10000, name);
+		put_dump(&r, "jit-1.dump", PID, START, JIT, "f");
+		record_map(&r, START + MS, PID, JIT, 0x1000, name);
+		record_sample(&r, START + 2 * MS, PID, JIT);
+		record_sample(&r, START + 2 * MS + 1, PID, JIT + 64);
+		struct tickmap_profile *p = recording_load(&r, NULL);
+		if (library != (strcmp(leaf(p, 0), "f") != 0))
+			fail_msg("%s: %s", name, leaf(p, 0));
+		assert_int_equal(p->unresolved[TICKMAP_UNRESOLVED_NOT_IN_MAP],
+				 !library);
+		assert_int_equal(p->jit_samples, library ? 0 : 2);
+		tickmap_profile_free(p);
+		recording_remove(&r);
+	}
+}
+
 /* In the first process of new pid and mount namespaces; never returns. */
 static void contain(void (*body)(const void *), const void *context, int ready)
 {
@@ -343,6 +386,7 @@ int main(void)
 			of_two_processes_with_one_pid_each_gets_its_own_dump),
 		cmocka_unit_test(
 			a_program_started_by_exec_has_its_own_code_maps),
+		cmocka_unit_test(memory_like_a_file_is_the_code_maps),
 		cmocka_unit_test(
 			a_removed_dump_is_read_from_the_process_that_has_it),
 		cmocka_unit_test(
