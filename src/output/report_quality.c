@@ -148,6 +148,11 @@ static void jit(const struct lines *l)
 	     tickmap_paint_counted(p->jit_samples, "sample"),
 	     tickmap_paint_part(p->jit_resolved, p->jit_samples),
 	     tickmap_paint_counted(p->code_loads, "function"));
+	if (p->dumped_lines)
+		line(l, "", TICKMAP_INK_PLAIN,
+		     "%s of perf maps left out: a jitdump, which has times, "
+		     "names these addresses",
+		     tickmap_paint_counted(p->dumped_lines, "line"));
 }
 
 static const char *duration(double ns, char *out, size_t size)
