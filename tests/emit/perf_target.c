@@ -2,8 +2,10 @@
 /*
  * Runs machine code that it has published, for perf_test.py: a function with a
  * frame pointer, one without, and two whose bytes are the same. Prints where
- * the dump is. perf_target DIR LOOPS
+ * the dump is. perf_target DIR LOOPS [twins]: with twins, these two have one
+ * name as well, and the tails that tell them apart.
  */
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +48,7 @@ static spin_function publish(const char *name, const uint8_t *bytes,
 	code.mapped_size = tickmap_emit_mapped_size(unwind);
 	if (tickmap_emit_code(emit, &code))
 		exit(1);
-	used += tickmap_emit_spacing(size, unwind);
+	used += tickmap_emit_spacing(size + TICKMAP_EMIT_TAIL_SIZE, unwind);
 	memcpy(&function, &at, sizeof(function));
 	return function;
 }
@@ -65,11 +67,13 @@ int main(int argc, char **argv)
 	struct tickmap_unwind unwind_fp, unwind_sp;
 	spin_function functions[4];
 	uint64_t loops;
+	bool twins = argc == 4;
 
-	if (argc != 3)
+	if (argc < 3)
 		return 2;
 	loops = strtoull(argv[2], NULL, 10);
 	options.dir = argv[1];
+	options.flags = twins ? TICKMAP_EMIT_UNIQUE_TAIL : 0;
 	arena = mmap(NULL, 65536, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (arena == MAP_FAILED || tickmap_emit_open(&options, &emit) ||
@@ -84,8 +88,8 @@ int main(int argc, char **argv)
 			       &unwind_sp);
 	functions[2] =
 		publish("toy_twin_a", with_fp, sizeof(with_fp), &unwind_fp);
-	functions[3] =
-		publish("toy_twin_b", with_fp, sizeof(with_fp), &unwind_fp);
+	functions[3] = publish(twins ? "toy_twin_a" : "toy_twin_b", with_fp,
+			       sizeof(with_fp), &unwind_fp);
 	if (mprotect(arena, 65536, PROT_READ | PROT_EXEC))
 		return 1;
 	for (size_t i = 0; i < 4; i++)

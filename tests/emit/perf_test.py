@@ -6,7 +6,8 @@ perf record -k 1, perf inject --jit and perf script must name the toy's
 functions, unwind through them to main and show their lines; readelf must
 accept the frames in the images that perf makes.
 
-usage: perf_test.py PERF_TARGET     exit code 77: skipped, the reason is printed
+usage: perf_test.py PERF_TARGET [PERF]
+exit code 77: skipped, the reason is printed
 """
 import collections
 import contextlib
@@ -20,6 +21,7 @@ import tempfile
 
 FUNCTIONS = {"toy_with_fp", "toy_without_fp", "toy_twin_a", "toy_twin_b"}
 LOOPS = "300000000"
+TWIN = bytes.fromhex("554889e548ffcf75fb5dc3")
 # perf 7.2 unwinds only through images whose path starts with /tmp/jitted-.
 DUMPS = "/tmp"
 
@@ -45,11 +47,11 @@ def stacks(text):
             yield [frame.split("+")[0] for frame in frames]
 
 
-def record(target, work, env, graph):
+def record(perf, target, work, env, graph, *more):
     data = os.path.join(work, "perf.data")
     done = subprocess.run(
-        ["perf", "record", "-q", "-k", "1", "-e", "cpu-clock:u", "-F", "997",
-         "--call-graph", graph, "-o", data, target, DUMPS, LOOPS],
+        [perf, "record", "-q", "-k", "1", "-e", "cpu-clock:u", "-F", "997",
+         "--call-graph", graph, "-o", data, target, DUMPS, *more],
         env=env, capture_output=True, text=True)
     if done.returncode:
         skip("perf record: " + done.stderr.strip()[-300:])
@@ -73,9 +75,14 @@ def images_of(dump):
     return glob.glob(os.path.join(DUMPS, f"jitted-{pid}-*.so"))
 
 
+def build_ids(images, env):
+    return {re.search(r"Build ID: ([0-9a-f]+)",
+                      run(["readelf", "-n", image], env))[1]
+            for image in images}
+
+
 def check_images(images, env):
     assert len(images) == len(FUNCTIONS), images
-    ids = set()
     frames = set()
     for image in images:
         text = run(["readelf", "--debug-dump=frames", image], env)
@@ -88,46 +95,74 @@ def check_images(images, env):
         assert int(fde[2], 16) - int(fde[1], 16) == int(size), (text, symbol)
         assert "DW_CFA_def_cfa_offset" in text, text
         assert "Augmentation data:" in text, text
-        ids.add(re.search(r"Build ID: ([0-9a-f]+)",
-                          run(["readelf", "-n", image], env))[1])
         frames.add(run(["readelf", "-x", ".eh_frame", image], env))
-    assert len(ids) == len(images), "build ids are not unique"
+    assert len(build_ids(images, env)) == len(images), "build ids are not unique"
     assert len(frames) == len(images), "images are not unique"
 
 
-def check_lines(data, env):
-    text = run(["perf", "script", "--no-inline", "-i", data, "-F",
+def code_of(image, work, env):
+    text = os.path.join(work, "text")
+    run(["objcopy", "-O", "binary", "--only-section=.text", image, text], env)
+    with open(text, "rb") as file:
+        return file.read()
+
+
+def check_twins(perf, target, work, env):
+    """Same code, same name: told apart by what lies behind the code."""
+    plain, dump = record(perf, target, work, env, "fp", "1000", "twins")
+    try:
+        run([perf, "inject", "--jit", "-i", plain, "-o",
+             os.path.join(work, "twins.data")], env)
+        images = images_of(dump)
+        assert len(images) == len(FUNCTIONS), images
+        ids = build_ids(images, env)
+        print(f"{len(images)} images, {len(ids)} build ids")
+        assert len(ids) == len(images), "twins have one build id"
+        codes = [code_of(image, work, env) for image in images]
+        assert sum(code.startswith(TWIN) for code in codes) == 3, codes
+    finally:
+        remove(dump)
+
+
+def check_lines(perf, data, env):
+    text = run([perf, "script", "--no-inline", "-i", data, "-F",
                 "ip,sym,srcline"], env)
     lines = set(re.findall(r"target\.toy:(\d+)", text))
     # The loop lies behind the second and last entry.
     assert "20" in lines, text[:2000]
 
 
-def check(plain, dump, work, env):
+def check(perf, plain, dump, work, env):
     data = os.path.join(work, "injected.data")
-    run(["perf", "inject", "--jit", "-i", plain, "-o", data], env)
-    text = run(["perf", "script", "--no-inline", "-i", data, "-F", "ip,sym"],
+    run([perf, "inject", "--jit", "-i", plain, "-o", data], env)
+    text = run([perf, "script", "--no-inline", "-i", data, "-F", "ip,sym"],
                env)
     samples = list(stacks(text))
     check_stacks(samples, len(samples) // 20)
     check_images(images_of(dump), env)
-    check_lines(data, env)
+    check_lines(perf, data, env)
+
+
+def remove(dump):
+    for path in images_of(dump) + [dump]:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
 
 
 def main():
-    if not shutil.which("perf"):
+    perf = sys.argv[2] if len(sys.argv) > 2 else shutil.which("perf")
+    if not perf:
         skip("perf is not installed")
     target = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory(prefix="tickmap-emit-") as work:
         # perf keeps copies of images under HOME.
         env = dict(os.environ, HOME=work, LC_ALL="C", DEBUGINFOD_URLS="")
-        plain, dump = record(target, work, env, "dwarf,8192")
+        plain, dump = record(perf, target, work, env, "dwarf,8192", LOOPS)
         try:
-            check(plain, dump, work, env)
+            check(perf, plain, dump, work, env)
         finally:
-            for path in images_of(dump) + [dump]:
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(path)
+            remove(dump)
+        check_twins(perf, target, work, env)
     print("good")
 
 
