@@ -9,6 +9,7 @@
  */
 #include "strict.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,14 +42,25 @@ static uint32_t take(struct input *in, uint32_t limit)
 	return limit ? value % limit : 0;
 }
 
+/* There is a limit from the start: only then is it looked at. */
+#define NO_LIMIT ((rlim_t)1 << 40)
+
+static void limit_files(rlim_t size)
+{
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_FSIZE, &limit);
+	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
+	setrlimit(RLIMIT_FSIZE, &limit);
+}
+
 static void die(const char *path, const char *why)
 {
+	/* stderr may be a file. */
+	limit_files(NO_LIMIT);
 	fprintf(stderr, "%s: %s\n", path, why);
 	abort();
 }
-
-/* There is a limit from the start: only then is it looked at. */
-#define NO_LIMIT ((rlim_t)1 << 40)
 
 /* What became of the files of the handle; then they are gone. */
 static void check_files(const char *dump, const char *map)
@@ -90,15 +102,6 @@ static void close_and_check(struct tickmap_emit **emit)
 	tickmap_emit_close(*emit);
 	*emit = NULL;
 	check_files(dump, map);
-}
-
-static void limit_files(rlim_t size)
-{
-	struct rlimit limit;
-
-	getrlimit(RLIMIT_FSIZE, &limit);
-	limit.rlim_cur = size < limit.rlim_max ? size : limit.rlim_max;
-	setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 static void open_again(struct input *in, struct tickmap_emit **emit)
@@ -171,10 +174,21 @@ static void publish(struct input *in, struct tickmap_emit *emit)
 
 static void run(struct input *in, struct tickmap_emit **emit, int depth);
 
+static void wait_for(pid_t pid)
+{
+	int status;
+	pid_t done;
+
+	do {
+		done = waitpid(pid, &status, 0);
+	} while (done < 0 && errno == EINTR); /* libFuzzer's own alarm */
+	if (done != pid || status)
+		die("child", "it found something");
+}
+
 static void fork_here(struct input *in, struct tickmap_emit **emit, int depth)
 {
 	struct input rest = *in;
-	int status;
 	pid_t pid;
 
 	if (depth >= 2)
@@ -197,8 +211,8 @@ static void fork_here(struct input *in, struct tickmap_emit **emit, int depth)
 	}
 	if (*emit)
 		tickmap_emit_after_fork(*emit);
-	if (pid > 0 && (waitpid(pid, &status, 0) != pid || status))
-		die("child", "it found something");
+	if (pid > 0)
+		wait_for(pid);
 }
 
 static void run(struct input *in, struct tickmap_emit **emit, int depth)
