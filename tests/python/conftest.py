@@ -40,7 +40,7 @@ def probe(python, probe_folder):
     folder = probe_folder / python.label
     if not folder.exists():
         folder.mkdir()
-        command = [compiler, "-O2", "-g", "-fno-omit-frame-pointer", "-fPIC", "-shared", "-isystem", python.include]
+        command = [compiler, "-O2", "-g", "-fno-omit-frame-pointer", "-fPIC", "-shared", "-I", python.include]
         command += [str(HERE / "probe.c"), "-o", str(folder / ("probe" + python.suffix))]
         subprocess.run(command, check=True)
     return folder
