@@ -526,10 +526,32 @@ static bool find_all_marked(struct finder *finder)
 	return true;
 }
 
+static bool find_with_parents(struct finder *finder, uint32_t pid,
+			      const struct tickmap_table *with_source,
+			      struct tickmap_table *looked)
+{
+	struct tickmap_loader *loader = finder->loader;
+	uint32_t index = tickmap_profile_process_known(loader, pid, UINT64_MAX);
+	bool good = true;
+
+	for (; good && index != TICKMAP_NONE;
+	     index = loader->processes.items[index].parent) {
+		pid = loader->processes.items[index].pid;
+		if (tickmap_table_get(&finder->carried, pid) ||
+		    tickmap_table_get(looked, pid))
+			continue;
+		good = tickmap_table_put(looked, pid) &&
+		       find_by_pid(finder, &loader->processes.items[index],
+				   tickmap_table_get(with_source, pid));
+	}
+	return good;
+}
+
 bool tickmap_mapfiles_find(struct tickmap_loader *loader)
 {
 	struct finder finder;
 	struct tickmap_table with_source = { 0 }; /* pid -> has a dump */
+	struct tickmap_table looked = { 0 };	  /* pids looked for */
 	bool good = init(&finder, loader);
 
 	/* What a recording carries is complete: nothing else is looked for. */
@@ -548,20 +570,15 @@ bool tickmap_mapfiles_find(struct tickmap_loader *loader)
 	for (size_t i = 0; good && i < loader->sources.count; i++)
 		good = tickmap_table_put(&with_source,
 					 loader->sources.items[i].pid);
-	/* Only processes that were sampled. */
+	/* Only processes that were sampled, and whose code they inherited. */
 	for (size_t i = 1; good && i < loader->stacks.all.count; i++) {
 		const struct tickmap_stack *s = &loader->stacks.all.items[i];
 		if (s->kind != TICKMAP_STACK_PROCESS)
 			continue;
 		uint32_t pid = (uint32_t)s->avma;
-		uint32_t index =
-			tickmap_profile_process_known(loader, pid, UINT64_MAX);
-		if (index == TICKMAP_NONE ||
-		    tickmap_table_get(&finder.carried, pid))
-			continue;
-		good = find_by_pid(&finder, &loader->processes.items[index],
-				   tickmap_table_get(&with_source, pid));
+		good = find_with_parents(&finder, pid, &with_source, &looked);
 	}
+	tickmap_table_free(&looked);
 	tickmap_table_free(&with_source);
 	tickmap_table_free(&finder.carried);
 	tickmap_map_folder_free(&finder.near);
