@@ -6,10 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from command import ROOT, TICKMAP
+
+sys.path.insert(0, str(ROOT / "tests/matrix"))
+
+from make_rows import JIT, PID, START, Recording
 
 DUMPS = ROOT / "tests/codemap/dumps"
 MAPS = ROOT / "tests/codemap/maps"
@@ -206,4 +211,54 @@ def test_every_finding_is_documented_as_the_readers_know_it(tickmap, tmp_path):
     assert len(rows) > 35
     entries = re.findall(r"^### (\w+): (.*)\n\n\*(\w+)\*; the number is: (.*)\.$", page, re.M)
     assert entries == [(i, what, severity.lower(), value) for i, severity, what, value in rows]
+
+
+
+PERFS = [p for p in (shutil.which("perf"), os.environ.get("TICKMAP_NEWER_PERF")) if p]
+
+
+def inject(perf, folder, dump):
+    """The names of the images that perf makes of a dump's functions."""
+    path = folder / ("jit-%d.dump" % PID)
+    shutil.copy(dump, path)
+    r = Recording()
+    r.comm()
+    r.map("//anon")
+    r.marker(folder=str(folder))
+    r.sample(START, JIT)
+    (folder / "perf.data").write_bytes(r.bytes())
+    done = subprocess.run([perf, "inject", "--jit", "-i", "perf.data", "-o", "injected.data"],
+                          cwd=folder, env=dict(os.environ, HOME=str(folder)),
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=120)
+    images = list(folder.glob("jitted-*.so"))
+    names = [re.findall(r" FUNC .* (\S.*)$", subprocess.run(
+        ["readelf", "-Ws", image], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        ).stdout.decode(errors="replace"), re.M) for image in images]
+    return done.returncode, sorted(n[0].split()[-1] for n in names if n)
+
+
+@pytest.mark.skipif(not PERFS, reason="no perf here")
+@pytest.mark.parametrize("name, broken", [
+    ("fork", True), ("mono_header", True), ("indexes", True), ("tid64_60", True),
+    ("size_zero", True), ("lying_header", True), ("header_words", True),
+    ("v8_lines", False), ("times_go_back", False), ("unwinding_orders", False),
+    ("half_a_block", True), ("all_kinds", False)])
+@pytest.mark.parametrize("perf", PERFS, ids=lambda p: p.strip("/").replace("/", "-"))
+def test_perf_inject_takes_all_of_a_repaired_dump(tickmap, tmp_path, perf, name, broken):
+    if name == "all_kinds" and perf != shutil.which("perf"):
+        pytest.skip("newer perfs crash on any MOVE")
+    source = DUMPS / (name + ".dump")
+    assert tickmap("repair", source, "-o", "repaired").code == 0
+    wanted = sorted((r["name"].split() or [""])[-1]
+                    for r in objects(tickmap("dump", "--json", tmp_path / "repaired").out)
+                    if r.get("record") == "LOAD")
+    for folder in ("before", "after"):
+        (tmp_path / folder).mkdir()
+    code, names = inject(perf, tmp_path / "after", tmp_path / "repaired")
+    assert code == 0
+    # readelf shows the section number last where a name is empty.
+    assert [n for n in names if n != "1"] == [n for n in wanted if n]
+    if broken:  # or the test would show nothing
+        assert inject(perf, tmp_path / "before", source) != (0, names)
 
