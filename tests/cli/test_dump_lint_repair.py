@@ -214,6 +214,11 @@ def test_every_finding_is_documented_as_the_readers_know_it(tickmap, tmp_path):
 
 
 
+def plain(name):
+    """readelf has its own ways with what is not ASCII."""
+    return re.sub(r"[^ -~]+", "?", name)
+
+
 PERFS = [p for p in (shutil.which("perf"), os.environ.get("TICKMAP_NEWER_PERF")) if p]
 
 
@@ -258,7 +263,7 @@ def test_perf_inject_takes_all_of_a_repaired_dump(tickmap, tmp_path, perf, name,
     code, names = inject(perf, tmp_path / "after", tmp_path / "repaired")
     assert code == 0
     # readelf shows the section number last where a name is empty.
-    assert [n for n in names if n != "1"] == [n for n in wanted if n]
+    assert [plain(n) for n in names if n != "1"] == [plain(n) for n in wanted if n]
     if broken:  # or the test would show nothing
         assert inject(perf, tmp_path / "before", source) != (0, names)
 
