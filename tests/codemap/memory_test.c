@@ -27,7 +27,7 @@ enum { SANITIZED = 1, LINES = 200000 };
 enum { SANITIZED = 0, LINES = 10000000 };
 #endif
 
-enum { MIB = 1 << 20, DUMP_SIZE = 16 * MIB };
+enum { MIB = 1 << 20, DUMP_SIZE = 8 * MIB };
 
 struct input {
 	uint8_t *bytes;
@@ -234,15 +234,14 @@ static void read_lines(const struct input *unused)
 						.finding = ignore };
 	struct tickmap_perfmap *map = tickmap_perfmap_new(&handler);
 	char block[1000 * 40];
+	int size = 0;
 
 	(void)unused;
-	for (int i = 0; i < LINES; i += 1000) {
-		int size = 0;
-		for (int k = 0; k < 1000; k++)
-			size += sprintf(block + size, "%x 1 JS:f_%d a.js:%d\n",
-					i + k, (i + k) % 50000, k);
+	for (int i = 0; i < 1000; i++)
+		size += sprintf(block + size, "7f%x 1 JS:f_%d a.js:%d\n",
+				i * 4096, i, i * 7);
+	for (int i = 0; i < LINES; i += 1000)
 		tickmap_perfmap_feed(map, block, (size_t)size, 1);
-	}
 	tickmap_perfmap_end(map, 1);
 	tickmap_perfmap_free(map);
 	if (entries != LINES)
