@@ -5,6 +5,7 @@
 
 #include "base/table.h"
 #include "base/vec.h"
+#include "object/dwarf.h"
 #include "object/elf.h"
 #include "symbolize/symbolize.h"
 #include "unwind/cfi.h"
@@ -82,6 +83,11 @@ struct dso {
 	struct tickmap_cfi cfi;
 	bool hinted;
 	char *hint;
+	bool dwarf_opened;
+	bool split; /* functions in .dwo files were asked for */
+	struct tickmap_dwarf *dwarf;
+	struct tickmap_table functions; /* DWARF's key -> number + 1 */
+	TICKMAP_VEC(struct tickmap_source_frame) function_names;
 };
 
 struct tickmap_symbolizer {
@@ -97,6 +103,9 @@ struct tickmap_symbolizer {
 		struct kallsyms *list;
 	} kernel;
 };
+
+/* Opens the file at the first call; see its reason then. */
+void tickmap_dso_open(struct tickmap_symbolizer *symbolizer, struct dso *dso);
 
 /* The names that a recording gave for this path, or NULL. */
 struct known_file *

@@ -46,6 +46,9 @@ static void free_dso(struct dso *dso)
 {
 	if (dso->cfi_ready)
 		tickmap_cfi_done(&dso->cfi);
+	tickmap_dwarf_close(dso->dwarf);
+	tickmap_table_free(&dso->functions);
+	tickmap_vec_free(&dso->function_names);
 	tickmap_symbols_free(dso->symbols);
 	tickmap_elf_close(dso->elf);
 	tickmap_table_free(&dso->names);
@@ -264,7 +267,7 @@ void tickmap_symbolizer_opened(struct tickmap_symbolizer *symbolizer,
 	}
 }
 
-static void open_dso(struct tickmap_symbolizer *symbolizer, struct dso *dso)
+void tickmap_dso_open(struct tickmap_symbolizer *symbolizer, struct dso *dso)
 {
 	if (dso->opened)
 		return;
@@ -356,7 +359,7 @@ tickmap_symbolizer_cfi(struct tickmap_symbolizer *symbolizer, uint32_t dso,
 
 	if (!d)
 		return NULL;
-	open_dso(symbolizer, d);
+	tickmap_dso_open(symbolizer, d);
 	if (!d->elf ||
 	    !tickmap_elf_svma_of_offset(d->elf, file_offset, ret_svma))
 		return NULL;
@@ -371,7 +374,7 @@ bool tickmap_symbolizer_read(struct tickmap_symbolizer *symbolizer,
 
 	if (!d)
 		return false;
-	open_dso(symbolizer, d);
+	tickmap_dso_open(symbolizer, d);
 	return d->elf && tickmap_elf_bytes(d->elf, file_offset, out, size);
 }
 
@@ -463,7 +466,7 @@ tickmap_symbolize_file(struct tickmap_symbolizer *symbolizer, uint32_t dso,
 		if (name_known(symbolizer, d->identity, &symbol))
 			return symbol;
 	}
-	open_dso(symbolizer, d);
+	tickmap_dso_open(symbolizer, d);
 	symbol.reason = d->reason;
 	if (d->reason != TICKMAP_SYMBOL_FOUND)
 		symbol.svma = tickmap_known_svma_of_offset(known, file_offset);
@@ -548,6 +551,12 @@ static char *advice(struct tickmap_symbolizer *symbolizer,
 			      name);
 	else if (dso->reason == TICKMAP_SYMBOL_FILE_MISSING)
 		rc = asprintf(&text, "%s: the file is not here any more", name);
+	else if (dso->split)
+		rc = asprintf(&text,
+			      "%s: its inlined functions are in .dwo files, "
+			      "which are not read; build it without "
+			      "-gsplit-dwarf",
+			      name);
 	else if (dso->reason != TICKMAP_SYMBOL_FOUND || *path != '/' ||
 		 !tickmap_symbols_stripped(dso->symbols))
 		return NULL;

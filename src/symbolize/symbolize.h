@@ -96,6 +96,39 @@ bool tickmap_symbolizer_read(struct tickmap_symbolizer *symbolizer,
 struct tickmap_symbol
 tickmap_symbolize_kernel(struct tickmap_symbolizer *symbolizer, uint64_t avma);
 
+/* ---- Inlined functions, for those who pay for reading DWARF ---- */
+
+/* A function as the source has it, at an address. */
+struct tickmap_source_frame {
+	tickmap_str name, raw_name; /* as in struct tickmap_symbol */
+	tickmap_str file;	    /* where it is declared; 0: unknown */
+	uint32_t line;		    /* 0: unknown */
+	bool inlined;		    /* into the frame before it */
+	/* Where in it: the line of the instruction, or of the call of the next
+	 * frame. Only if asked for. */
+	tickmap_str at_file;
+	uint32_t at_line;
+};
+
+enum { TICKMAP_SOURCE_FRAMES = 257 };
+
+/*
+ * The functions at svma of a file, outermost first. The first is the function
+ * that the symbol names, with name 0 where DWARF does not know it; the others
+ * are inlined into it. Returns their number, 0 without DWARF. Lines are looked
+ * up only for `places`: they cost a table a unit. For a return address ask for
+ * the byte before it.
+ */
+size_t tickmap_symbolize_inlined(struct tickmap_symbolizer *symbolizer,
+				 uint32_t dso, uint64_t svma, bool places,
+				 struct tickmap_source_frame *ret_frames,
+				 size_t room);
+
+/* Was a function asked for whose inlined ones are in a .dwo file? These are not
+ * read; the hint says so. */
+bool tickmap_symbolizer_is_split(const struct tickmap_symbolizer *symbolizer,
+				 uint32_t dso);
+
 /*
  * A name that a recording carries: used where the file (or the kernel's list)
  * cannot answer itself. `path` "[kernel.kallsyms]": svma is the address. Once
