@@ -22,12 +22,13 @@ struct format {
 	int (*write)(const struct tickmap_profile *profile,
 		     const struct tickmap_export_options *options, FILE *out);
 	bool to_terminal; /* sensible to read there */
+	bool addresses;	  /* shows every frame's */
 };
 
 static const struct format formats[] = {
 	{ "folded", tickmap_export_folded, true },
 	{ "html", tickmap_export_html, false },
-	{ "perf-script", tickmap_export_perf_script, true },
+	{ "perf-script", tickmap_export_perf_script, true, true },
 };
 
 #define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
@@ -162,6 +163,7 @@ int tickmap_cmd_export(int argc, char **argv)
 	code = tickmap_input_operands(&input, &args);
 	if (code != TICKMAP_EXIT_DONE)
 		goto out;
+	input.addresses = format && format->addresses;
 	if (!format)
 		code = tickmap_args_usage(&args,
 					  "--format is missing: " FORMAT_NAMES);

@@ -132,6 +132,9 @@ bool tickmap_input_option(struct tickmap_input *input,
 			return false;
 		}
 		break;
+	case INPUT_INLINE:
+		input->inlined = true;
+		break;
 	default:
 		*ret_exit = tickmap_args_exit(id);
 		return false;
@@ -240,6 +243,8 @@ int tickmap_input_load(const struct tickmap_input *input,
 		.tid_count = input->tids.count,
 		.code_map_dirs = input->code_map_dirs.items,
 		.code_map_dir_count = input->code_map_dirs.count,
+		.inlined = input->inlined,
+		.addresses = input->addresses,
 	};
 	struct tickmap_profile none = { 0 };
 	struct tickmap_profile *whole = NULL;

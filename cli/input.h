@@ -14,6 +14,7 @@ enum {
 	INPUT_TID,
 	INPUT_TIME,
 	INPUT_CODE_MAPS,
+	INPUT_INLINE,
 	INPUT_OWN,
 };
 
@@ -28,7 +29,9 @@ enum {
 	  "+SECONDS after its start, or PERCENT% of its length", false }, \
 	{ INPUT_CODE_MAPS, "code-maps", 0, "DIR", \
 	  "where jitdumps and perf maps lie, if neither in the recording nor " \
-	  "beside it", true }
+	  "beside it", true }, \
+	{ INPUT_INLINE, "inline", 0, NULL, \
+	  "show functions that compilers inlined, too: reads DWARF", false }
 /* clang-format on */
 
 struct tickmap_moment {
@@ -47,6 +50,8 @@ struct tickmap_input {
 	TICKMAP_VEC(uint32_t) tids;
 	TICKMAP_VEC(const char *) code_map_dirs;
 	struct tickmap_moment from, to;
+	bool inlined;
+	bool addresses; /* keep those of all frames */
 };
 
 /* Takes an option if it is a shared one. A bad value is said, and false comes

@@ -99,7 +99,7 @@ static bool same_function(const struct tickmap_frame *a,
 			  const struct tickmap_frame *b)
 {
 	return a->name == b->name && a->dso == b->dso && a->file == b->file &&
-	       a->line == b->line;
+	       a->line == b->line && a->inlined == b->inlined;
 }
 
 uint32_t *tickmap_names_functions(const struct tickmap_profile *profile)

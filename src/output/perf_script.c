@@ -2,7 +2,8 @@
 /*
  * The text of `perf script -F comm,pid,tid,cpu,time,event,ip,sym,dso`: what
  * stackcollapse-perf, speedscope and the Firefox Profiler read. Addresses are
- * known for leaves; callers have 0, readers go by name.
+ * true if the profile keeps them; else callers have 0. An inlined function has
+ * that of the frame it is part of, and says so in the place of its file.
  */
 #include "output/names.h"
 #include "output/output.h"
@@ -14,6 +15,8 @@ struct script {
 	const struct tickmap_profile *profile;
 	bool interpreter_frames;
 	struct tickmap_text text; /* of one sample */
+	TICKMAP_VEC(uint64_t) avmas;
+	size_t avma_count;
 	FILE *out;
 };
 
@@ -53,6 +56,10 @@ static void add_frame(struct script *s, uint32_t node, uint64_t avma)
 
 	tickmap_text_add(&s->text, address, (size_t)n);
 	tickmap_text_add_name(&s->text, s->profile, frame, 0);
+	if (s->profile->frames.items[frame].inlined) {
+		tickmap_text_add(&s->text, " (inlined)\n", 11);
+		return;
+	}
 	tickmap_text_add(&s->text, " (", 2);
 	add_dso(&s->text, s->profile, &s->profile->frames.items[frame]);
 	tickmap_text_add(&s->text, ")\n", 2);
@@ -68,10 +75,26 @@ static bool has_python(const struct tickmap_profile *profile, uint32_t node)
 	return node;
 }
 
-static void add_sample(struct script *s,
-		       const struct tickmap_profile_sample *sample)
+/* The addresses of a sample, in s->avmas. */
+static bool find_addresses(struct script *s, size_t sample)
+{
+	size_t count = tickmap_profile_addresses(
+		s->profile, sample, s->avmas.items, s->avmas.capacity);
+
+	s->avma_count = count;
+	if (count <= s->avmas.capacity)
+		return true;
+	if (!tickmap_vec_reserve(&s->avmas, count))
+		return false;
+	tickmap_profile_addresses(s->profile, sample, s->avmas.items, count);
+	return true;
+}
+
+static void add_sample(struct script *s, size_t index)
 {
 	const struct tickmap_profile *profile = s->profile;
+	const struct tickmap_profile_sample *sample =
+		&profile->samples.items[index];
 	const struct tickmap_thread *thread =
 		&profile->threads.items[sample->thread];
 	char head[128];
@@ -82,6 +105,7 @@ static void add_sample(struct script *s,
 			 sample->time_ns / 1000000000,
 			 sample->time_ns / 1000 % 1000000);
 	uint64_t avma = sample->avma;
+	size_t at = 0;
 	bool python = has_python(profile, sample->node);
 
 	add_string(&s->text, profile, thread->comm, "[unknown]");
@@ -94,9 +118,14 @@ static void add_sample(struct script *s,
 			&profile->frames
 				 .items[profile->nodes.items[node].frame];
 
+		if (at < s->avma_count)
+			avma = s->avmas.items[at];
 		if (s->interpreter_frames || !python || !frame->interpreter)
 			add_frame(s, node, avma);
+		if (frame->inlined)
+			continue;
 		avma = 0;
+		at++;
 	}
 	tickmap_text_add(&s->text, "\n", 1);
 }
@@ -112,10 +141,14 @@ int tickmap_export_perf_script(const struct tickmap_profile *profile,
 
 	for (size_t i = 0; i < profile->samples.count && !s.text.failed; i++) {
 		s.text.bytes.count = 0;
-		add_sample(&s, &profile->samples.items[i]);
+		if (find_addresses(&s, i))
+			add_sample(&s, i);
+		else
+			s.text.failed = true;
 		fwrite(s.text.bytes.items, 1, s.text.bytes.count, out);
 	}
 	tickmap_vec_free(&s.text.bytes);
+	tickmap_vec_free(&s.avmas);
 	if (s.text.failed)
 		return TICKMAP_E_NOMEM;
 	return ferror(out) ? TICKMAP_E_OS : TICKMAP_OK;

@@ -178,6 +178,8 @@ static void function(struct tickmap_json *j,
 	tickmap_json_key(j, "kind");
 	tickmap_json_text(j, kinds[f->kind]);
 	truth(j, "interpreter", f->interpreter);
+	if (f->inlined)
+		truth(j, "inlined", true);
 	if (f->reason) {
 		tickmap_json_key(j, "reason");
 		tickmap_json_text(j, tickmap_unresolved_word(f->reason));

@@ -56,6 +56,8 @@ size_t tickmap_report_name(const struct tickmap_part *part, uint32_t frame,
 		snprintf(line, sizeof(line), ":%" PRIu32, f->line);
 		tickmap_text_add(&text, line, strlen(line));
 	}
+	if (f->inlined)
+		tickmap_text_add(&text, " (inlined)", 10);
 	tickmap_paint_on(&part->paint, ink);
 	size_t written = tickmap_paint_cut(&part->paint, text.bytes.items,
 					   text.bytes.count, columns);

@@ -131,7 +131,7 @@ static bool note_unnamed(struct tickmap_loader *loader, uint32_t dso)
 }
 
 static uint32_t symbolized(struct tickmap_loader *loader, uint32_t dso,
-			   uint64_t file_offset)
+			   uint64_t file_offset, uint32_t *ret_chain)
 {
 	struct tickmap_symbol symbol =
 		tickmap_symbolize_file(loader->symbolizer, dso, file_offset);
@@ -149,7 +149,14 @@ static uint32_t symbolized(struct tickmap_loader *loader, uint32_t dso,
 		.interpreter = tickmap_frames_is_interpreter(path),
 	};
 
+	*ret_chain = 0;
 	if (!named && !note_unnamed(loader, dso))
+		return TICKMAP_NONE;
+	if (loader->options->inlined &&
+	    !tickmap_inlined_find(loader, dso, symbol.svma, &frame, ret_chain))
+		return TICKMAP_NONE;
+	if (tickmap_symbolizer_is_split(loader->symbolizer, dso) &&
+	    !note_unnamed(loader, dso))
 		return TICKMAP_NONE;
 	return tickmap_profile_frame(loader->profile, &frame);
 }
@@ -168,12 +175,14 @@ static uint32_t frame_of_file(struct tickmap_loader *loader, uint64_t owner,
 					 (uint64_t)map->dso << 48 | offset);
 		if (!slot)
 			return TICKMAP_NONE;
-		if (*slot)
-			return (uint32_t)(*slot - 1);
+		if (*slot) {
+			loader->chain = (uint32_t)(*slot >> 32);
+			return (uint32_t)*slot - 1;
+		}
 	}
-	uint32_t index = symbolized(loader, map->dso, offset);
+	uint32_t index = symbolized(loader, map->dso, offset, &loader->chain);
 	if (slot && index != TICKMAP_NONE)
-		*slot = (uint64_t)index + 1;
+		*slot = (uint64_t)loader->chain << 32 | (index + 1);
 	return index;
 }
 
@@ -237,6 +246,7 @@ uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 	const uint64_t unmapped_mask = ~(uint64_t)0xffffff;
 	bool owned = owner->owner != TICKMAP_NO_OWNER;
 
+	loader->chain = 0;
 	if (owned && owner->layer == TICKMAP_LAYER_CODE)
 		return is_a_guess(loader, process, avma, time_ns, *owner)
 			       ? unnamed(loader, true, avma & unmapped_mask,

@@ -41,7 +41,7 @@ static bool same_function(const struct tickmap_frame *a,
 			  const struct tickmap_frame *b)
 {
 	return a->name == b->name && a->dso == b->dso && a->file == b->file &&
-	       a->line == b->line;
+	       a->line == b->line && a->inlined == b->inlined;
 }
 
 static bool group_frames(struct work *w)

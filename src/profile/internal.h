@@ -5,6 +5,7 @@
 
 #include "base/table.h"
 #include "profile/profile.h"
+#include "profile/stacks.h"
 
 struct tickmap_profile_private {
 	struct tickmap_profile seen;	  /* first: the two are one pointer */
@@ -19,6 +20,9 @@ struct tickmap_profile_private {
 	struct tickmap_table line_index;
 	/* By node: is it, or is something above it, a Python frame? */
 	TICKMAP_VEC(uint8_t) in_python;
+	/* Only where addresses are kept. */
+	struct tickmap_stacks stacks;
+	TICKMAP_VEC(uint32_t) stack_of_sample;
 };
 
 static inline const struct tickmap_profile_private *
@@ -38,6 +42,14 @@ uint32_t tickmap_profile_fetch(const struct tickmap_profile *profile,
 uint32_t tickmap_profile_node_hashed(struct tickmap_profile *profile,
 				     uint32_t parent, uint32_t frame,
 				     uint32_t hash);
+
+/* Of the sample that was added last. */
+bool tickmap_profile_keep_stack(struct tickmap_profile *profile,
+				uint32_t stack);
+
+/* What those numbers count in; they move. */
+void tickmap_profile_keep_stacks(struct tickmap_profile *profile,
+				 struct tickmap_stacks *stacks);
 
 /* By node: how many samples lie at or below it. calloced; NULL: no memory.
  * `samples` NULL: all. */

@@ -536,6 +536,8 @@ static void release(struct tickmap_loader *loader)
 	tickmap_table_free(&loader->frame_of_kernel);
 	tickmap_table_free(&loader->frame_of_file);
 	tickmap_table_free(&loader->no_program);
+	tickmap_vec_free(&loader->chains);
+	tickmap_vec_free(&loader->chain_frames);
 	tickmap_vec_free(&loader->dso_unnamed);
 	tickmap_vec_free(&loader->side);
 	tickmap_vec_free(&loader->maps);
@@ -569,6 +571,8 @@ int tickmap_profile_load(const char *path,
 	if (status < 0)
 		return status;
 	bool good = load(&loader);
+	if (good && loader.options->addresses)
+		tickmap_profile_keep_stacks(loader.profile, &loader.stacks);
 	release(&loader);
 	if (!good) {
 		tickmap_profile_free(loader.profile);

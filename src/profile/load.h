@@ -14,6 +14,7 @@
  *	unwinding.c  a second pass: recorded stacks -> raw call chains
  *	samples.c    samples in time order -> call stacks of frames
  *	frames.c     one address at one time -> frame
+ *	inlined.c    the functions that were inlined there
  */
 #ifndef TICKMAP_PROFILE_LOAD_H
 #define TICKMAP_PROFILE_LOAD_H
@@ -178,6 +179,12 @@ struct tickmap_oddity {
 	uint64_t offset;
 };
 
+/* Functions inlined at one address, outermost first: chain_frames[first ...].
+ * Chain n is chains[n - 1]. */
+struct tickmap_chain {
+	uint32_t first, count;
+};
+
 struct tickmap_loader {
 	const struct tickmap_profile_options *options;
 	const char *path;
@@ -216,8 +223,12 @@ struct tickmap_loader {
 	TICKMAP_VEC(struct tickmap_oddity) oddities;
 
 	struct tickmap_table frame_of_kernel; /* avma -> frame */
-	struct tickmap_table frame_of_file;   /* dso << 48 | offset -> frame */
-	TICKMAP_VEC(uint8_t) dso_unnamed;     /* by dso: a frame had no name */
+	/* dso << 48 | offset -> chain << 32 | frame + 1 */
+	struct tickmap_table frame_of_file;
+	TICKMAP_VEC(struct tickmap_chain) chains;
+	TICKMAP_VEC(uint32_t) chain_frames;
+	uint32_t chain; /* of the frame that was looked up last; 0: none */
+	TICKMAP_VEC(uint8_t) dso_unnamed; /* by dso: a frame had no name */
 };
 
 /* processes.c: all return false (or TICKMAP_NONE) without memory. */
@@ -309,6 +320,20 @@ uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 			     const struct tickmap_process *process,
 			     uint64_t avma, uint64_t time_ns,
 			     const struct tickmap_owner *owner);
+/* inlined.c: what is inlined into the frame at svma, and where the frame's own
+ * function is declared. False: no memory. */
+bool tickmap_inlined_find(struct tickmap_loader *loader, uint32_t dso,
+			  uint64_t svma, struct tickmap_frame *frame,
+			  uint32_t *ret_chain);
+/* From the chain's first node in, and back. */
+uint32_t tickmap_inlined_nodes(struct tickmap_loader *loader, uint32_t node,
+			       uint32_t chain);
+/* The hash of the last node from that of the first. */
+uint32_t tickmap_inlined_hash(const struct tickmap_loader *loader,
+			      uint32_t hash, uint32_t chain);
+uint32_t tickmap_inlined_outer(const struct tickmap_loader *loader,
+			       uint32_t node, uint32_t chain);
+
 bool tickmap_frames_write_hints(struct tickmap_loader *loader);
 bool tickmap_frames_is_interpreter(const char *dso_path);
 

@@ -44,6 +44,8 @@ void tickmap_profile_free(struct tickmap_profile *profile)
 	tickmap_vec_free(&own->node_hash);
 	tickmap_table_free(&own->line_index);
 	tickmap_vec_free(&own->in_python);
+	tickmap_stacks_free(&own->stacks);
+	tickmap_vec_free(&own->stack_of_sample);
 	tickmap_vec_free(&profile->frames);
 	tickmap_vec_free(&profile->nodes);
 	tickmap_vec_free(&profile->threads);
@@ -61,7 +63,7 @@ static bool same_frame(const struct tickmap_frame *a,
 	       a->dso_path == b->dso_path && a->file == b->file &&
 	       a->line == b->line && a->kind == b->kind &&
 	       a->reason == b->reason && a->interpreter == b->interpreter &&
-	       a->code_map == b->code_map;
+	       a->code_map == b->code_map && a->inlined == b->inlined;
 }
 
 static uint64_t pair(uint32_t high, uint32_t low)
@@ -74,9 +76,10 @@ static uint64_t frame_hash(const struct tickmap_frame *f)
 	uint64_t hash = tickmap_mix(pair(f->name, f->dso));
 
 	hash = tickmap_mix(hash ^ pair(f->file, f->line));
-	return tickmap_mix(
-		hash ^ pair(f->dso_path, (uint32_t)f->kind << 24 |
-						 (uint32_t)f->reason << 16));
+	return tickmap_mix(hash ^
+			   pair(f->dso_path, (uint32_t)f->kind << 24 |
+						     (uint32_t)f->reason << 16 |
+						     f->inlined));
 }
 
 /* Two functions of one name and file must be told apart by their lines. */
@@ -222,6 +225,50 @@ uint32_t tickmap_profile_node_hashed(struct tickmap_profile *profile,
 		profile->frames.items[frame].kind == TICKMAP_FRAME_PYTHON;
 	own->in_python.count = count + 1;
 	return (uint32_t)count;
+}
+
+void tickmap_profile_keep_stacks(struct tickmap_profile *profile,
+				 struct tickmap_stacks *stacks)
+{
+	free(stacks->index);
+	stacks->index = NULL;
+	mine(profile)->stacks = *stacks;
+	*stacks = (struct tickmap_stacks) { 0 };
+}
+
+bool tickmap_profile_keep_stack(struct tickmap_profile *profile, uint32_t stack)
+{
+	uint32_t *slot = tickmap_vec_push(&mine(profile)->stack_of_sample);
+
+	if (slot)
+		*slot = stack;
+	return slot;
+}
+
+size_t tickmap_profile_addresses(const struct tickmap_profile *profile,
+				 size_t sample, uint64_t *ret_avmas,
+				 size_t room)
+{
+	const struct tickmap_profile_private *own =
+		tickmap_profile_private(profile);
+	const struct tickmap_stack *all = own->stacks.all.items;
+	uint8_t below = TICKMAP_STACK_PROCESS;
+	size_t count = 0;
+
+	if (sample >= own->stack_of_sample.count)
+		return 0;
+	for (uint32_t s = own->stack_of_sample.items[sample];
+	     all[s].kind != TICKMAP_STACK_PROCESS; s = all[s].parent) {
+		/* Callers are kept as the byte before: see chains.c. */
+		bool caller = all[s].kind == TICKMAP_STACK_CALLER ||
+			      (all[s].kind == TICKMAP_STACK_KERNEL &&
+			       below == TICKMAP_STACK_KERNEL && all[s].avma);
+		if (count < room)
+			ret_avmas[count] = all[s].avma + caller;
+		below = all[s].kind;
+		count++;
+	}
+	return count;
 }
 
 bool tickmap_profile_needs_line(const struct tickmap_profile *profile,

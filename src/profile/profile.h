@@ -53,10 +53,13 @@ struct tickmap_frame {
 			     "[unknown+0xADDR]" */
 	tickmap_str dso;  /* "libz.so.1", "[jit]", "[kernel]", "[unknown]" */
 	tickmap_str dso_path;
-	tickmap_str file; /* source file from a code map's line info, or 0 */
-	uint32_t line;	  /* 0: unknown */
+	/* Where the function begins: from a code map's lines, or with `inlined`
+	 * of the options from DWARF. 0: unknown. */
+	tickmap_str file;
+	uint32_t line;
 	uint8_t kind;	  /* enum tickmap_frame_kind */
 	uint8_t reason;	  /* enum tickmap_unresolved */
+	bool inlined;	  /* has no call: it is part of its caller's code */
 	bool interpreter; /* in the interpreter's own file, or our hook's */
 	bool code_map;	  /* out of a code map or in anonymous executable
 			     memory */
@@ -147,6 +150,12 @@ struct tickmap_profile_options {
 	/* The recording, if it is open already: read from its start, and again
 	 * at its start behind it. NULL: `path` is opened. */
 	struct tickmap_perfdata *data;
+	/* Reads DWARF: native frames are followed by what is inlined there. */
+	bool inlined;
+	/* Keeps the address of every frame of every sample: 32 bytes for each
+	 * different stack of addresses (which loading needs anyway) and 4 a
+	 * sample. */
+	bool addresses;
 	/* Progress for a person; may be NULL. */
 	void (*progress)(void *context, uint64_t done, uint64_t all);
 	void *progress_context;
@@ -166,6 +175,16 @@ uint32_t tickmap_profile_frame(struct tickmap_profile *profile,
 uint32_t tickmap_profile_node(struct tickmap_profile *profile, uint32_t parent,
 			      uint32_t frame);
 
+/*
+ * The addresses of a sample's frames, leaf first: of the leaf the instruction,
+ * of callers the return address. Inlined frames have none of their own. The
+ * number of all of them comes back, of which at most `room` are written; 0
+ * where they were not kept.
+ */
+size_t tickmap_profile_addresses(const struct tickmap_profile *profile,
+				 size_t sample, uint64_t *ret_avmas,
+				 size_t room);
+
 /* ---- What the outputs ask ---- */
 
 struct tickmap_function {
@@ -180,7 +199,8 @@ struct tickmap_functions {
 };
 
 /*
- * The table of functions: frames that share name, dso, file and line are one.
+ * The table of functions: frames that share name, dso, file and line are one;
+ * inlined copies are another.
  * See the counts' definitions in docs/architecture.md. `samples` may be NULL
  * (all) or hold the indices of some.
  */

@@ -15,14 +15,15 @@ struct known_address {
 	uint64_t avma;
 	uint32_t epoch;
 	uint32_t frame;
-	uint32_t map; /* + 1 */
+	uint32_t chain; /* of inlined functions */
+	uint32_t map;	/* + 1 */
 	bool early;
 };
 enum { KNOWN_BITS = 18 };
 
 /* A stack that is asked for, and what its last address is now. */
 struct step {
-	uint32_t stack, frame, hash;
+	uint32_t stack, frame, chain, hash;
 	bool early;
 };
 
@@ -101,8 +102,12 @@ static uint32_t user_frame(struct tickmap_loader *loader,
 
 	*ret_early = owner.owner != TICKMAP_NO_OWNER && owner.early;
 	/* Most frames outlive the epoch in the file they were in. */
-	if (map && map == s->map)
-		return profile->nodes.items[s->node].frame;
+	if (map && map == s->map) {
+		loader->chain = s->chain;
+		return profile->nodes
+			.items[tickmap_inlined_outer(loader, s->node, s->chain)]
+			.frame;
+	}
 	s->map = map;
 	return tickmap_frames_user(loader, process, s->avma, time_ns, &owner);
 }
@@ -133,10 +138,12 @@ static uint32_t user_frame_once(struct resolving *r,
 		*k = (struct known_address) { .avma = s->avma,
 					      .epoch = epoch,
 					      .frame = frame,
+					      .chain = r->loader->chain,
 					      .map = s->map,
 					      .early = *ret_early };
 	}
 	s->map = k->map;
+	r->loader->chain = k->chain;
 	*ret_early = k->early;
 	return k->frame;
 }
@@ -152,6 +159,7 @@ static bool find_frame(struct resolving *r, struct step *step,
 			      ? tickmap_frames_kernel(r->loader, s->avma)
 			      : user_frame_once(r, process, s, time_ns, epoch,
 						&step->early);
+	step->chain = s->kind == TICKMAP_STACK_KERNEL ? 0 : r->loader->chain;
 	return step->frame != TICKMAP_NONE;
 }
 
@@ -163,7 +171,8 @@ static bool place_stack(struct tickmap_loader *loader, const struct step *step,
 	const struct tickmap_stack *above =
 		&loader->stacks.all.items[s->parent];
 	const struct tickmap_frame *f = &profile->frames.items[step->frame];
-	const struct tickmap_node *before = &profile->nodes.items[s->node];
+	uint32_t node = tickmap_inlined_outer(loader, s->node, s->chain);
+	struct tickmap_node before = profile->nodes.items[node];
 
 	s->flags = above->flags;
 	if (f->code_map)
@@ -173,10 +182,13 @@ static bool place_stack(struct tickmap_loader *loader, const struct step *step,
 	s->early = above->early;
 	if (step->early && s->early < UINT16_MAX)
 		s->early++;
-	if (!s->node || before->frame != step->frame ||
-	    before->parent != above->node)
+	if (!s->node || before.frame != step->frame ||
+	    before.parent != above->node || s->chain != step->chain) {
+		s->chain = step->chain;
 		s->node = tickmap_profile_node_hashed(profile, above->node,
 						      step->frame, step->hash);
+		s->node = tickmap_inlined_nodes(loader, s->node, s->chain);
+	}
 	s->epoch = epoch;
 	return s->node != UINT32_MAX;
 }
@@ -205,8 +217,8 @@ static bool resolve_stack(struct resolving *r, uint32_t stack,
 		struct step *step = &r->path.items[i];
 		if (!find_frame(r, step, process, time_ns, epoch))
 			return false;
-		step->hash = hash =
-			tickmap_profile_fetch(profile, hash, step->frame);
+		step->hash = tickmap_profile_fetch(profile, hash, step->frame);
+		hash = tickmap_inlined_hash(r->loader, step->hash, step->chain);
 	}
 	for (size_t i = r->path.count; i-- > 0;)
 		if (!place_stack(r->loader, &r->path.items[i], epoch))
@@ -338,6 +350,9 @@ static bool resolve_sample(struct resolving *r,
 		thread == TICKMAP_NONE ? NULL
 				       : tickmap_vec_push(&profile->samples);
 	if (!sample)
+		return false;
+	if (loader->options->addresses &&
+	    !tickmap_profile_keep_stack(profile, raw->stack))
 		return false;
 	const struct tickmap_stack *stack =
 		&loader->stacks.all.items[raw->stack];

@@ -29,7 +29,8 @@ struct tickmap_stack {
 	uint32_t hash; /* of it and of all above it */
 	/* The node of the profile that it was in `epoch`; 0: never asked. */
 	uint32_t node, epoch;
-	uint32_t map; /* that held the address then, if a file's; + 1 */
+	uint32_t map;	/* that held the address then, if a file's; + 1 */
+	uint32_t chain; /* of functions inlined there; 0: none */
 	uint16_t early;
 	uint8_t kind;  /* enum tickmap_stack_kind */
 	uint8_t flags; /* TICKMAP_STACK_JIT... */
