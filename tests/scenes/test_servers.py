@@ -53,9 +53,11 @@ def pytest_alone(tmp_path_factory):
 def test_pytest(python, pytest_alone, tmp_path):
     env = {"PYTHONPATH": "%s:%s" % (pytest_alone, PROGRAMS),
            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if subprocess.run([python, "-c", "import pytest"], env=dict(
-            os.environ, **env), capture_output=True).returncode:
-        pytest.skip("pytest %s does not run there" % pytest.__version__)
+    done = subprocess.run([python, "-c", "import pytest"], env=dict(
+        os.environ, **env), capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip("pytest %s does not run there: %s" % (
+            pytest.__version__, done.stderr.strip().splitlines()[-1]))
     suite = PROGRAMS / "suite_sample.py"
     scene = Scene(python, tmp_path, [
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path,

@@ -460,6 +460,7 @@ def collect_calls():
                 run(way)
     finally:
         sys.setprofile(None)
+    STACKS.clear()
     return sorted({(published(a), published(b)) for a, b in calls
                    if a is not collect_calls.__code__})
 
@@ -490,17 +491,19 @@ def main():
         shares[0].work(args.seconds)
     fired = []
     in_timer(0.02, fired)
+    spent_cpu = time.process_time() - begin_cpu
+    last_ns = time.monotonic_ns()
     names = {n: published(code) for n, code in CODES.items()}
     print(json.dumps({
         "spent": {n: sum(s.spent[n] for s in shares) for n in SHARES},
-        "cpu": time.process_time() - begin_cpu,
+        "cpu": spent_cpu,
         "timer": fired,
         "first_ns": FIRST_NS,
         "begin_ns": begin_ns,
         "leaves": sorted({names[n] for n in LEAVES}),
         "calls": calls,
         "stacks": sorted([names[n] for n in reversed(s)] for s in STACKS),
-        "last_ns": time.monotonic_ns(),
+        "last_ns": last_ns,
     }))
 
 
