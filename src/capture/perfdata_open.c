@@ -226,7 +226,9 @@ static int open_first(struct tickmap_perfdata *d, bool *ret_directory,
 					    "out of memory");
 	}
 	int fd = open(path ? path : d->path, O_RDONLY | O_CLOEXEC);
-	int status = fd < 0 ? tickmap_fail_os(err, errno, "cannot open")
+	int status = fd < 0 ? tickmap_fail_os(err, errno,
+					      path ? "cannot open `data` in it"
+						   : "cannot open")
 			    : add_stream(d, fd, path ? path : d->path, err);
 	free(path);
 	return status;
