@@ -75,14 +75,19 @@ def test_the_inlined_stack_is_the_source_s(recording):
 def test_without_the_option_nothing_is_inlined(recording):
     plain = stacks(recording)
     assert not any(f in INLINED for stack, _ in plain for f in stack)
-    # The same stacks, but for the inlined functions.
-    merged = {}
-    for stack, count in stacks(recording, "--inline"):
-        key = tuple(f for f in stack if f not in INLINED)
-        merged[key] = merged.get(key, 0) + count
-    expected = {}
+    inlined = stacks(recording, "--inline")
+    assert sum(n for _, n in inlined) == sum(n for _, n in plain)
+    # The same stacks, but for the inlined functions; libc and the loader, where
+    # their debug files are installed, have others of their own.
+    merged, expected = {}, {}
+    for stack, count in inlined:
+        if "work" in stack:
+            key = tuple(f for f in stack if f not in INLINED)
+            merged[key] = merged.get(key, 0) + count
     for stack, count in plain:
-        expected[tuple(stack)] = expected.get(tuple(stack), 0) + count
+        if "work" in stack:
+            key = tuple(stack)
+            expected[key] = expected.get(key, 0) + count
     assert merged == expected
 
 
@@ -168,7 +173,9 @@ def test_functions_in_dwo_files_are_missed_aloud(tmp_path):
     path, data = tmp_path / "split", tmp_path / "split.data"
     run("gcc", "-O2", "-g", "-gsplit-dwarf", "-o", path, SOURCE)
     run(TICKMAP, "record", "-o", data, "--", path, "2000000")
-    assert stacks(data, "--inline") == stacks(data)
+    plain, inlined = ([s for s in stacks(data, *options) if "work" in s[0]]
+                      for options in ([], ["--inline"]))
+    assert plain == inlined
     hints = [json.loads(run(TICKMAP, "report", "--json", *options, data))
              ["hints"] for options in ([], ["--inline"])]
     assert not any(".dwo" in h for h in hints[0])
@@ -187,5 +194,8 @@ def test_broken_dwarf_leaves_the_symbols(program, tmp_path):
     with open(path, "r+b") as file:  # in place: the inode stays
         file.seek(int(at, 16) + 4)
         file.write(b"\xff" * (int(size, 16) - 4))
+    def of_work(*options):
+        return sorted(s for s in stacks(data, *options) if "work" in s[0])
+
     assert stacks(data) == before
-    assert stacks(data, "--inline") == before
+    assert of_work("--inline") == of_work()
