@@ -29,4 +29,27 @@ static inline PyObject *tickmap_frame_object(const tickmap_frame *frame,
 	return (PyObject *)(value & ~(uintptr_t)7);
 }
 
+/*
+ * The word that holds the code object in this version, for the fast path. It
+ * is used where calibration finds the same.
+ */
+#if PY_VERSION_HEX < 0x030B0000
+#define TICKMAP_FRAME_CODE_WORD                                                \
+	((int)(offsetof(PyFrameObject, f_code) / sizeof(void *)))
+#elif PY_VERSION_HEX < 0x030C0000
+#define TICKMAP_FRAME_CODE_WORD 4
+#else
+#define TICKMAP_FRAME_CODE_WORD 0
+#endif
+
+static inline const PyCodeObject *tickmap_frame_code(const tickmap_frame *frame)
+{
+	uintptr_t value = ((const uintptr_t *)frame)[TICKMAP_FRAME_CODE_WORD];
+
+#if PY_VERSION_HEX >= 0x030E0000
+	value &= ~(uintptr_t)7; /* a tagged reference */
+#endif
+	return (const PyCodeObject *)value;
+}
+
 #endif

@@ -10,6 +10,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <stddef.h>
 #include <stdint.h>
 
 #if PY_VERSION_HEX < 0x03090000
@@ -22,6 +23,7 @@
 
 /* Opaque from 3.11 on: what lies where in it is found by calibration. */
 #if PY_VERSION_HEX < 0x030B0000
+#include <frameobject.h>
 typedef PyFrameObject tickmap_frame;
 #else
 typedef struct _PyInterpreterFrame tickmap_frame;
@@ -39,6 +41,14 @@ typedef PyObject *(*tickmap_entry)(PyThreadState *, tickmap_frame *, int,
 #define request_extra_index _PyEval_RequestCodeExtraIndex
 #define get_extra _PyCode_GetExtra
 #define set_extra _PyCode_SetExtra
+#endif
+
+/*
+ * Where a code object's block of co_extra may be made by us: it is freed by
+ * PyMem_Free, and nobody else changes it meanwhile.
+ */
+#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000
+#define TICKMAP_OWN_EXTRA_BLOCK
 #endif
 
 /*

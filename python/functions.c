@@ -6,9 +6,9 @@
 
 #include "publish.h"
 
-/* Some 120 MB of trampolines: past this a program makes up new names in a
- * loop, and more of them would tell nobody anything. */
-enum { MOST_FUNCTIONS = 1 << 20 };
+/* Some 70 MB, half of it trampolines: past this a program makes up new names in
+ * a loop, and more of them would tell nobody anything. */
+enum { MOST_FUNCTIONS = 1 << 18 };
 
 /* Bytes of a name, and of a file's. What is longer was made by a program, and
  * a map must hold many. */

@@ -15,6 +15,7 @@
 #include "functions.h"
 #include "guard.h"
 #include "inlined.h"
+#include "native.h"
 
 /* Bit 0 of a kept entry: calls must be shown to inlined.c. Code that has no
  * trampoline keeps the address of `straight` instead. */
@@ -23,11 +24,15 @@
 static struct {
 	_PyFrameEvalFunction below; /* the evaluator we stand before */
 	Py_ssize_t index;	    /* our place in co_extra; -1: none yet */
-	Py_ssize_t direct_index;    /* the same if it may be read directly */
+	/* The same while calls are to be seen and it may be read directly;
+	 * else beyond every size, which sends calls the slow way. */
+	Py_ssize_t direct_index;
+	int reads_directly;
 	struct tickmap_frame_layout layout;
 	PyInterpreterState *interp;
 	int active;
 	int buried;    /* switched off while another tool stood over us */
+	int aside;     /* switched off until another evaluator is gone */
 	int suspended; /* calls now running that took the hook out */
 } hook = { .index = -1, .direct_index = PY_SSIZE_T_MAX };
 
@@ -39,17 +44,22 @@ struct code_extra {
 	void *slots[1];
 };
 
+/*
+ * What is kept for this frame's code, or 0. Other than in entry_of, the frame
+ * is believed to hold a code object where every frame of this version does:
+ * direct_index is only set where calibration has found it there.
+ */
 static inline uintptr_t kept_entry(const tickmap_frame *frame)
 {
-	PyObject *object = tickmap_frame_object(frame, hook.layout.code);
+	const PyCodeObject *code = tickmap_frame_code(frame);
+	struct code_extra *extra =
+		__atomic_load_n(&code->co_extra, __ATOMIC_ACQUIRE);
+	Py_ssize_t index =
+		__atomic_load_n(&hook.direct_index, __ATOMIC_RELAXED);
 
-	if (UNLIKELY(Py_TYPE(object) != &PyCode_Type))
+	if (UNLIKELY(!extra || extra->size <= index))
 		return 0;
-	struct code_extra *extra = __atomic_load_n(
-		&((PyCodeObject *)object)->co_extra, __ATOMIC_ACQUIRE);
-	if (UNLIKELY(!extra || extra->size <= hook.direct_index))
-		return 0;
-	return (uintptr_t)__atomic_load_n(&extra->slots[hook.direct_index],
+	return (uintptr_t)__atomic_load_n(&extra->slots[index],
 					  __ATOMIC_ACQUIRE);
 }
 
@@ -57,6 +67,45 @@ static PyObject *straight(PyThreadState *tstate, tickmap_frame *frame,
 			  int throwflag, _PyFrameEvalFunction evaluator)
 {
 	return evaluator(tstate, frame, throwflag);
+}
+
+/*
+ * The accessor makes a new block as long as all tools' indexes need, and when
+ * the code dies each tool's function is called for its place, used or not.
+ * Some do not expect that, or are gone by then: ours is as long as we need.
+ */
+static int keep_in_own_block(PyCodeObject *code, uintptr_t value)
+{
+#ifdef TICKMAP_OWN_EXTRA_BLOCK
+	if (!hook.reads_directly || code->co_extra)
+		return 0;
+	size_t slots = (size_t)hook.index + 1;
+	struct code_extra *extra =
+		PyMem_Calloc(1, offsetof(struct code_extra, slots) +
+					slots * sizeof(extra->slots[0]));
+	if (!extra)
+		return 0;
+	extra->size = hook.index + 1;
+	extra->slots[hook.index] = (void *)value;
+	code->co_extra = extra;
+	return 1;
+#else
+	(void)code;
+	(void)value;
+	return 0;
+#endif
+}
+
+static void keep_entry(PyCodeObject *code, uintptr_t value)
+{
+	if (keep_in_own_block(code, value))
+		return;
+	SET_EXCEPTION_ASIDE(pending);
+	GATE_ENTER(extra_gate);
+	if (set_extra((PyObject *)code, hook.index, (void *)value) < 0)
+		PyErr_Clear(); /* out of memory: tried again at the next call */
+	GATE_LEAVE(extra_gate);
+	PUT_EXCEPTION_BACK(pending);
 }
 
 static uintptr_t entry_new(PyObject *object)
@@ -67,12 +116,7 @@ static uintptr_t entry_new(PyObject *object)
 
 	if (entry && tickmap_inlined_concerns(code))
 		value |= CONCERNS_INLINING;
-	SET_EXCEPTION_ASIDE(pending);
-	GATE_ENTER(extra_gate);
-	if (set_extra(object, hook.index, (void *)value) < 0)
-		PyErr_Clear(); /* out of memory: tried again at the next call */
-	GATE_LEAVE(extra_gate);
-	PUT_EXCEPTION_BACK(pending);
+	keep_entry(code, value);
 	return value;
 }
 
@@ -161,7 +205,6 @@ static NOINLINE PyObject *evaluate_concerned(PyThreadState *tstate,
 					     int throwflag, uintptr_t entry)
 {
 	tickmap_inlined_call(frame, &hook.layout);
-	entry &= ~CONCERNS_INLINING;
 	return ((tickmap_entry)entry)(tstate, frame, throwflag, hook.below);
 }
 
@@ -170,22 +213,36 @@ static PyObject *tickmap_evaluate(PyThreadState *tstate, tickmap_frame *frame,
 {
 	uintptr_t entry = kept_entry(frame);
 
-	if (UNLIKELY(entry == 0 || !tickmap_stack_has_room() || !hook.active))
+	if (UNLIKELY(entry == 0 || !tickmap_stack_has_room()))
 		return evaluate_uncommon(tstate, frame, throwflag);
-	if (UNLIKELY(entry & CONCERNS_INLINING))
-		return evaluate_concerned(tstate, frame, throwflag, entry);
+	if (UNLIKELY(entry & CONCERNS_INLINING)) {
+		entry &= ~CONCERNS_INLINING;
+		if (!tickmap_inlined_is_kept(frame, &hook.layout))
+			return evaluate_concerned(tstate, frame, throwflag,
+						  entry);
+	}
 	return ((tickmap_entry)entry)(tstate, frame, throwflag, hook.below);
+}
+
+static void set_active(int active)
+{
+	hook.active = active;
+	__atomic_store_n(&hook.direct_index,
+			 active && hook.reads_directly ? hook.index
+						       : PY_SSIZE_T_MAX,
+			 __ATOMIC_RELAXED);
 }
 
 /* The interpreter is gone, and with it the meaning of our index. */
 static void forget_interpreter(void)
 {
-	hook.active = 0;
+	set_active(0);
 	hook.index = -1;
-	hook.direct_index = PY_SSIZE_T_MAX;
+	hook.reads_directly = 0;
 	hook.interp = NULL;
 	hook.below = NULL;
 	hook.buried = 0;
+	hook.aside = 0;
 	hook.suspended = 0;
 }
 
@@ -230,8 +287,8 @@ static int prepare(PyInterpreterState *interp)
 		return -1;
 	}
 	hook.interp = interp;
-	if (reads_directly(code))
-		hook.direct_index = hook.index;
+	hook.reads_directly = reads_directly(code) &&
+			      hook.layout.code == TICKMAP_FRAME_CODE_WORD;
 	Py_DECREF(code);
 	return 0;
 }
@@ -264,17 +321,21 @@ int tickmap_hook_install(void)
 	if (prepare(interp) < 0)
 		return -1;
 	put_on_top(interp);
-	hook.active = 1;
+	set_active(1);
+	hook.aside = 0;
 	tickmap_inlined_sweep();
+	tickmap_native_watch();
 	return 1;
 }
 
 void tickmap_hook_remove(void)
 {
-	if (!hook.active ||
-	    PyThreadState_Get()->interp != PyInterpreterState_Main())
+	if (PyThreadState_Get()->interp != PyInterpreterState_Main())
 		return;
-	hook.active = 0;
+	hook.aside = 0;
+	if (!hook.active)
+		return;
+	set_active(0);
 	if (hook.suspended > 0)
 		return;
 	hook.buried = _PyInterpreterState_GetEvalFrameFunc(hook.interp) !=
@@ -287,4 +348,19 @@ int tickmap_hook_is_active(void)
 {
 	return hook.active &&
 	       PyThreadState_Get()->interp == PyInterpreterState_Main();
+}
+
+int tickmap_hook_step_aside(void)
+{
+	if (!tickmap_hook_is_active())
+		return 0;
+	tickmap_hook_remove();
+	hook.aside = 1;
+	return 1;
+}
+
+void tickmap_hook_come_back(void)
+{
+	if (hook.aside && tickmap_hook_install() < 0)
+		PyErr_Clear();
 }

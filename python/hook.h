@@ -20,4 +20,12 @@ void tickmap_hook_remove(void);
 
 int tickmap_hook_is_active(void);
 
+/*
+ * The same for as long as another evaluator wants to be alone. step_aside
+ * returns whether there was anything to remove; come_back does nothing if the
+ * program has switched it on or off meanwhile.
+ */
+int tickmap_hook_step_aside(void);
+void tickmap_hook_come_back(void);
+
 #endif

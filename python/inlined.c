@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "inlined.h"
 
-#define MINOR (PY_VERSION_HEX >> 16)
-
-#define IS_3_11 (MINOR == 0x030B)
-#ifdef Py_GIL_DISABLED /* 3.13 without a GIL does not specialise */
-#define IS_3_13 0
-#else
-#define IS_3_13 (MINOR == 0x030D)
-#endif
+#define IS_3_11 (TICKMAP_MINOR == 0x030B)
+#define IS_3_13 TICKMAP_INLINES_INIT
 
 #if IS_3_11 || IS_3_13
 

@@ -19,8 +19,36 @@
 #include "calibrate.h"
 #include "compat.h"
 
+#define TICKMAP_MINOR (PY_VERSION_HEX >> 16)
+/* 3.13 without a GIL does not specialise. */
+#if TICKMAP_MINOR == 0x030D && !defined(Py_GIL_DISABLED)
+#define TICKMAP_INLINES_INIT 1
+#else
+#define TICKMAP_INLINES_INIT 0
+#endif
+
 /* Whether calls of this code must be shown to tickmap_inlined_call. */
 int tickmap_inlined_concerns(PyCodeObject *code);
+
+/*
+ * Whether that has been done for the function that this frame is about to run,
+ * which is of code that tickmap_inlined_concerns. Quick.
+ */
+static inline int
+tickmap_inlined_is_kept(const tickmap_frame *frame,
+			const struct tickmap_frame_layout *layout)
+{
+#if TICKMAP_INLINES_INIT
+	if (layout->arguments < 0)
+		return 1;
+	const PyObject *self = tickmap_frame_object(frame, layout->arguments);
+	return self && Py_TYPE(self)->tp_alloc != PyType_GenericAlloc;
+#else
+	(void)frame;
+	(void)layout;
+	return 0;
+#endif
+}
 
 /* Keep the function that this frame is about to run from being inlined. */
 void tickmap_inlined_call(const tickmap_frame *frame,

@@ -227,3 +227,67 @@ def test_the_interpreter_can_be_started_anew_in_one_process(python, run, tmp_pat
     subprocess.run(command + ["-Wl,-rpath," + folder, "-o", embedder], check=True)
     dump = jitdump.read_one(run(embedder, None, env={"PYTHONHOME": os.path.dirname(folder)}))
     assert dump.named("g")
+
+
+def test_the_interpreters_own_trampolines_can_be_switched_on_under_ours(python, run):
+    """A program that does so must not fail because it is being recorded."""
+    if python.version < (3, 12):
+        pytest.skip("%s has none" % python.label)
+    result = run(python, """
+        import os, sys
+        def before(): pass
+        def under_own(): pass
+        def after(): pass
+        before()
+        print(sys.activate_stack_trampoline, sys.activate_stack_trampoline.__self__ is sys)
+        try: sys.activate_stack_trampoline("nonsense")
+        except ValueError: print("ValueError")
+        for i in range(3):
+            sys.activate_stack_trampoline("perf")
+            under_own()
+            print(sys.is_stack_trampoline_active())
+            sys.deactivate_stack_trampoline()
+            print(sys.is_stack_trampoline_active())
+        after()
+        path = "/tmp/perf-%d.map" % os.getpid()
+        text = open(path).read()
+        os.unlink(path)
+        print("py::under_own:" in text, "py::after:" in text)
+    """)  # fmt: skip
+    lines = ["<built-in function activate_stack_trampoline> True", "ValueError"] + ["True", "False"] * 3 + ["True False"]
+    assert result.out.splitlines() == lines
+    dump = jitdump.read_one(result)
+    assert dump.named("before") and dump.named("after")
+    assert python.version >= (3, 15) or not dump.named("under_own")
+
+
+def test_it_can_be_toggled_ten_thousand_times_while_threads_run(python, run):
+    result = run(python, program("""
+        import threading
+        sys.setswitchinterval(1e-5)
+        stop = threading.Event()
+        class C:
+            def __init__(self, n): self.n = n
+            def __getitem__(self, i): return self.n + i
+        def numbers(n): yield from range(n)
+        def work(n): return C(n)[1] + sum(numbers(3)) + (work(n - 1) if n else 0)
+        calls = [0] * 3
+        def loop(i):
+            expected = work(5)
+            while not stop.is_set():
+                assert work(5) == expected
+                calls[i] += 1
+        threads = [threading.Thread(target=loop, args=(i,)) for i in range(3)]
+        [t.start() for t in threads]
+        while min(calls) == 0: pass
+        functions = tickmap.status()["functions"]
+        for i in range(10_000):
+            tickmap.deactivate()
+            tickmap.activate()
+        grown = tickmap.status()["functions"] - functions
+        stop.set()
+        [t.join() for t in threads]
+        print(tickmap.is_active(), grown < 20, min(calls) > 1)
+    """))  # fmt: skip
+    assert result.out == "True True True\n" and result.err == ""
+    assert jitdump.read_one(result).named("work")

@@ -24,7 +24,7 @@ print(depth(int(sys.argv[1])))
 """
 
 
-@pytest.mark.parametrize("limit", [1000, 50_000])
+@pytest.mark.parametrize("limit", [1000, 50_000, 1_000_000])
 def test_python_recursion_reaches_the_plain_depth(python, run, limit):
     plain = run(python, DEPTHS, str(limit), form=None, code=None)
     if plain.code != 0:
