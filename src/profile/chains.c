@@ -86,26 +86,15 @@ static enum tickmap_stack_kind kind_of(const struct tickmap_link *link)
 }
 
 static uint32_t add_links(struct tickmap_loader *loader, uint32_t pid,
-			  struct tickmap_link *links, size_t count)
+			  const struct tickmap_link *links, size_t count)
 {
 	struct tickmap_stacks *stacks = &loader->stacks;
 	uint32_t stack =
 		tickmap_stacks_add(stacks, 0, pid, TICKMAP_STACK_PROCESS);
-	uint32_t hash = 0;
 
-	if (stack == TICKMAP_NONE)
-		return TICKMAP_NONE;
-	hash = stacks->all.items[stack].hash;
-	for (size_t i = count; i-- > 0;) {
-		hash = tickmap_stacks_hash(hash, links[i].avma,
-					   kind_of(&links[i]));
-		links[i].hash = hash;
-		tickmap_stacks_fetch(stacks, hash);
-	}
 	for (size_t i = count; i-- > 0 && stack != TICKMAP_NONE;)
-		stack = tickmap_stacks_add_hashed(stacks, stack, links[i].avma,
-						  kind_of(&links[i]),
-						  links[i].hash);
+		stack = tickmap_stacks_add(stacks, stack, links[i].avma,
+					   kind_of(&links[i]));
 	return stack;
 }
 

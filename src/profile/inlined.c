@@ -16,19 +16,6 @@ uint32_t tickmap_inlined_outer(const struct tickmap_loader *loader,
 	return node;
 }
 
-uint32_t tickmap_inlined_hash(const struct tickmap_loader *loader,
-			      uint32_t hash, uint32_t chain)
-{
-	const struct tickmap_chain *c =
-		chain ? &loader->chains.items[chain - 1] : NULL;
-
-	for (uint32_t i = 0; c && i < c->count; i++)
-		hash = tickmap_profile_fetch(
-			loader->profile, hash,
-			loader->chain_frames.items[c->first + i]);
-	return hash;
-}
-
 uint32_t tickmap_inlined_nodes(struct tickmap_loader *loader, uint32_t node,
 			       uint32_t chain)
 {

@@ -10,11 +10,12 @@
 struct tickmap_profile_private {
 	struct tickmap_profile seen;	  /* first: the two are one pointer */
 	struct tickmap_table frame_index; /* hash, probed upwards -> frame */
-	/* Of parent and frame, open addressing -> node; 0: free. */
+	/* By node: its first child, or 0. */
+	TICKMAP_VEC(uint32_t) first_child;
+	/* All but first children, which most nodes are: parent and frame, open
+	 * addressing -> node; 0: free. */
 	uint32_t *node_index;
-	size_t node_index_capacity;
-	/* By node: hash of its frame and of all above it. */
-	TICKMAP_VEC(uint32_t) node_hash;
+	size_t node_index_count, node_index_capacity;
 	/* Hash of name and file, probed upwards -> its first frame << 1 | do
 	 * different lines share it. */
 	struct tickmap_table line_index;
@@ -30,18 +31,6 @@ tickmap_profile_private(const struct tickmap_profile *profile)
 {
 	return (const struct tickmap_profile_private *)profile;
 }
-
-/*
- * tickmap_profile_node in two steps, for whoever adds many: all hashes can be
- * told, and their places fetched, before the first node is looked for.
- */
-uint32_t tickmap_profile_node_hash(const struct tickmap_profile *profile,
-				   uint32_t parent);
-uint32_t tickmap_profile_fetch(const struct tickmap_profile *profile,
-			       uint32_t parent_hash, uint32_t frame);
-uint32_t tickmap_profile_node_hashed(struct tickmap_profile *profile,
-				     uint32_t parent, uint32_t frame,
-				     uint32_t hash);
 
 /* Of the sample that was added last. */
 bool tickmap_profile_keep_stack(struct tickmap_profile *profile,

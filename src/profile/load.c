@@ -493,9 +493,7 @@ static bool is_of_this_kind(const struct tickmap_loader *loader)
 /* Gives back what only the making of stacks and timelines wanted. */
 static bool all_is_known(struct tickmap_loader *loader)
 {
-	free(loader->stacks.index);
-	loader->stacks.index = NULL;
-	loader->stacks.index_capacity = 0;
+	tickmap_stacks_end(&loader->stacks);
 	tickmap_vec_free(&loader->code_records);
 	tickmap_vec_free(&loader->deferred);
 	tickmap_vec_free(&loader->links);

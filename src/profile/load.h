@@ -103,7 +103,6 @@ struct tickmap_deferred {
 /* One place of a chain, ready to be looked up. */
 struct tickmap_link {
 	uint64_t avma;
-	uint32_t hash; /* see tickmap_stacks_hash */
 	bool kernel;
 	bool caller; /* avma is a return address minus one */
 };
@@ -328,9 +327,6 @@ bool tickmap_inlined_find(struct tickmap_loader *loader, uint32_t dso,
 /* From the chain's first node in, and back. */
 uint32_t tickmap_inlined_nodes(struct tickmap_loader *loader, uint32_t node,
 			       uint32_t chain);
-/* The hash of the last node from that of the first. */
-uint32_t tickmap_inlined_hash(const struct tickmap_loader *loader,
-			      uint32_t hash, uint32_t chain);
 uint32_t tickmap_inlined_outer(const struct tickmap_loader *loader,
 			       uint32_t node, uint32_t chain);
 

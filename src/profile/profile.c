@@ -18,14 +18,14 @@ struct tickmap_profile *tickmap_profile_new(void)
 	profile->strings = tickmap_strings_new();
 	struct tickmap_node *root = tickmap_vec_push(&profile->nodes);
 	uint8_t *in_python = tickmap_vec_push(&own->in_python);
-	uint32_t *hash = tickmap_vec_push(&own->node_hash);
-	if (!profile->strings || !root || !in_python || !hash) {
+	uint32_t *child = tickmap_vec_push(&own->first_child);
+	if (!profile->strings || !root || !in_python || !child) {
 		tickmap_profile_free(profile);
 		return NULL;
 	}
 	*root = (struct tickmap_node) { 0 };
 	*in_python = 0;
-	*hash = 0;
+	*child = 0;
 	profile->clock.domain = "unknown";
 	profile->clock.method = "none";
 	profile->clock.code_maps = "";
@@ -41,7 +41,7 @@ void tickmap_profile_free(struct tickmap_profile *profile)
 
 	tickmap_table_free(&own->frame_index);
 	free(own->node_index);
-	tickmap_vec_free(&own->node_hash);
+	tickmap_vec_free(&own->first_child);
 	tickmap_table_free(&own->line_index);
 	tickmap_vec_free(&own->in_python);
 	tickmap_stacks_free(&own->stacks);
@@ -133,10 +133,10 @@ uint32_t tickmap_profile_frame(struct tickmap_profile *profile,
 }
 
 static uint32_t *place_of_node(const struct tickmap_profile_private *own,
-			       uint32_t parent, uint32_t frame, uint32_t hash)
+			       uint32_t parent, uint32_t frame)
 {
 	size_t mask = own->node_index_capacity - 1;
-	size_t i = hash & mask;
+	size_t i = (size_t)tickmap_mix(pair(parent, frame)) & mask;
 
 	for (; own->node_index[i]; i = (i + 1) & mask) {
 		const struct tickmap_node *n =
@@ -149,82 +149,78 @@ static uint32_t *place_of_node(const struct tickmap_profile_private *own,
 
 static bool grow_node_index(struct tickmap_profile_private *own)
 {
-	size_t old = own->node_index_capacity;
+	size_t capacity =
+		own->node_index_capacity ? own->node_index_capacity * 2 : 1024;
+	uint32_t *next = calloc(capacity, sizeof(*next));
 
-	free(own->node_index);
-	own->node_index_capacity = old ? old * 2 : 1024;
-	own->node_index =
-		calloc(own->node_index_capacity, sizeof(*own->node_index));
-	if (!own->node_index) {
-		own->node_index_capacity = 0;
+	if (!next)
 		return false;
-	}
+	free(own->node_index);
+	own->node_index = next;
+	own->node_index_capacity = capacity;
 	for (size_t i = 1; i < own->seen.nodes.count; i++) {
 		const struct tickmap_node *n = &own->seen.nodes.items[i];
-		*place_of_node(own, n->parent, n->frame,
-			       own->node_hash.items[i]) = (uint32_t)i;
+		if (own->first_child.items[n->parent] != i)
+			*place_of_node(own, n->parent, n->frame) = (uint32_t)i;
 	}
 	return true;
 }
 
-uint32_t tickmap_profile_node_hash(const struct tickmap_profile *profile,
-				   uint32_t parent)
+static uint32_t push_node(struct tickmap_profile_private *own, uint32_t parent,
+			  uint32_t frame)
 {
-	return tickmap_profile_private(profile)->node_hash.items[parent];
-}
-
-uint32_t tickmap_profile_fetch(const struct tickmap_profile *profile,
-			       uint32_t parent_hash, uint32_t frame)
-{
-	const struct tickmap_profile_private *own =
-		tickmap_profile_private(profile);
-	uint32_t hash = (uint32_t)tickmap_mix(pair(parent_hash, frame));
-
-	if (own->node_index)
-		__builtin_prefetch(
-			&own->node_index[hash &
-					 (own->node_index_capacity - 1)]);
-	return hash;
-}
-
-uint32_t tickmap_profile_node(struct tickmap_profile *profile, uint32_t parent,
-			      uint32_t frame)
-{
-	uint32_t above = tickmap_profile_node_hash(profile, parent);
-
-	return tickmap_profile_node_hashed(
-		profile, parent, frame,
-		tickmap_profile_fetch(profile, above, frame));
-}
-
-uint32_t tickmap_profile_node_hashed(struct tickmap_profile *profile,
-				     uint32_t parent, uint32_t frame,
-				     uint32_t hash)
-{
-	struct tickmap_profile_private *own = mine(profile);
+	struct tickmap_profile *profile = &own->seen;
 	size_t count = profile->nodes.count;
 
-	if (count * 3 >= own->node_index_capacity * 2 && !grow_node_index(own))
-		return UINT32_MAX;
-	uint32_t *place = place_of_node(own, parent, frame, hash);
-	if (*place)
-		return *place;
 	if (count >= UINT32_MAX - 1 ||
 	    !tickmap_vec_reserve(&profile->nodes, count + 1) ||
 	    !tickmap_vec_reserve(&own->in_python, count + 1) ||
-	    !tickmap_vec_reserve(&own->node_hash, count + 1))
+	    !tickmap_vec_reserve(&own->first_child, count + 1))
 		return UINT32_MAX;
-	*place = (uint32_t)count;
 	profile->nodes.items[count] =
 		(struct tickmap_node) { .parent = parent, .frame = frame };
 	profile->nodes.count = count + 1;
-	own->node_hash.items[count] = hash;
-	own->node_hash.count = count + 1;
+	own->first_child.items[count] = 0;
+	own->first_child.count = count + 1;
 	own->in_python.items[count] =
 		own->in_python.items[parent] ||
 		profile->frames.items[frame].kind == TICKMAP_FRAME_PYTHON;
 	own->in_python.count = count + 1;
 	return (uint32_t)count;
+}
+
+static uint32_t further_node(struct tickmap_profile_private *own,
+			     uint32_t parent, uint32_t frame)
+{
+	uint32_t *place, added;
+
+	if (own->node_index_count * 3 >= own->node_index_capacity * 2 &&
+	    !grow_node_index(own))
+		return UINT32_MAX;
+	place = place_of_node(own, parent, frame);
+	if (*place)
+		return *place;
+	added = push_node(own, parent, frame);
+	if (added == UINT32_MAX)
+		return UINT32_MAX;
+	own->node_index_count++;
+	return *place = added;
+}
+
+uint32_t tickmap_profile_node(struct tickmap_profile *profile, uint32_t parent,
+			      uint32_t frame)
+{
+	struct tickmap_profile_private *own = mine(profile);
+	uint32_t child = own->first_child.items[parent];
+
+	if (child && profile->nodes.items[child].frame == frame)
+		return child;
+	if (child)
+		return further_node(own, parent, frame);
+	child = push_node(own, parent, frame);
+	if (child != UINT32_MAX)
+		own->first_child.items[parent] = child;
+	return child;
 }
 
 void tickmap_profile_keep_stacks(struct tickmap_profile *profile,

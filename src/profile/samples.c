@@ -23,7 +23,7 @@ enum { KNOWN_BITS = 18 };
 
 /* A stack that is asked for, and what its last address is now. */
 struct step {
-	uint32_t stack, frame, chain, hash;
+	uint32_t stack, frame, chain;
 	bool early;
 };
 
@@ -185,21 +185,20 @@ static bool place_stack(struct tickmap_loader *loader, const struct step *step,
 	if (!s->node || before.frame != step->frame ||
 	    before.parent != above->node || s->chain != step->chain) {
 		s->chain = step->chain;
-		s->node = tickmap_profile_node_hashed(profile, above->node,
-						      step->frame, step->hash);
+		s->node =
+			tickmap_profile_node(profile, above->node, step->frame);
 		s->node = tickmap_inlined_nodes(loader, s->node, s->chain);
 	}
 	s->epoch = epoch;
 	return s->node != UINT32_MAX;
 }
 
-/* In three rounds, each of which waits for memory once and not for each
- * frame: addresses, frames, nodes. */
+/* In three rounds, so that what the next one wants is fetched for all frames
+ * at once: addresses, frames, nodes. */
 static bool resolve_stack(struct resolving *r, uint32_t stack,
 			  const struct tickmap_process *process,
 			  uint64_t time_ns, uint32_t epoch)
 {
-	struct tickmap_profile *profile = r->loader->profile;
 	struct tickmap_stack *all = r->loader->stacks.all.items;
 	uint32_t s = stack;
 
@@ -212,13 +211,10 @@ static bool resolve_stack(struct resolving *r, uint32_t stack,
 		step->stack = s;
 		__builtin_prefetch(known_place(r, all[s].avma, epoch));
 	}
-	uint32_t hash = tickmap_profile_node_hash(profile, all[s].node);
 	for (size_t i = r->path.count; i-- > 0;) {
 		struct step *step = &r->path.items[i];
 		if (!find_frame(r, step, process, time_ns, epoch))
 			return false;
-		step->hash = tickmap_profile_fetch(profile, hash, step->frame);
-		hash = tickmap_inlined_hash(r->loader, step->hash, step->chain);
 	}
 	for (size_t i = r->path.count; i-- > 0;)
 		if (!place_stack(r->loader, &r->path.items[i], epoch))

@@ -1,95 +1,113 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A stack knows its first child, and most have no other: only the others are
+ * in the index. So a chain that nobody had before costs no look-up behind the
+ * place where it leaves the known ones.
+ */
 #include "profile/stacks.h"
 
 #include "base/table.h"
 
-static size_t place_of(const struct tickmap_stacks *stacks, uint32_t parent,
-		       uint64_t avma, uint8_t kind, uint32_t hash)
+static bool is_like(const struct tickmap_stack *s, uint32_t parent,
+		    uint64_t avma, uint8_t kind)
 {
-	size_t mask = stacks->index_capacity - 1;
-	size_t i = hash & mask;
+	return s->parent == parent && s->avma == avma && s->kind == kind;
+}
 
-	for (; stacks->index[i]; i = (i + 1) & mask) {
-		const struct tickmap_stack *s =
-			&stacks->all.items[stacks->index[i]];
-		if (s->parent == parent && s->avma == avma && s->kind == kind)
-			break;
-	}
-	return i;
+static uint32_t *place_of(const struct tickmap_stacks *stacks, uint32_t parent,
+			  uint64_t avma, uint8_t kind)
+{
+	uint64_t key = (uint64_t)parent << 2 | kind;
+	size_t mask = stacks->index_capacity - 1;
+	size_t i =
+		(size_t)tickmap_mix(avma ^ key * UINT64_C(0x9e3779b97f4a7c15)) &
+		mask;
+
+	while (stacks->index[i] &&
+	       !is_like(&stacks->all.items[stacks->index[i]], parent, avma,
+			kind))
+		i = (i + 1) & mask;
+	return &stacks->index[i];
 }
 
 static bool grow_index(struct tickmap_stacks *stacks)
 {
-	uint32_t *old = stacks->index;
 	size_t capacity =
 		stacks->index_capacity ? stacks->index_capacity * 2 : 1024;
 	uint32_t *next = calloc(capacity, sizeof(*next));
 
 	if (!next)
 		return false;
+	free(stacks->index);
 	stacks->index = next;
 	stacks->index_capacity = capacity;
 	for (size_t i = 1; i < stacks->all.count; i++) {
 		const struct tickmap_stack *s = &stacks->all.items[i];
-		next[place_of(stacks, s->parent, s->avma, s->kind, s->hash)] =
-			(uint32_t)i;
+		if (stacks->all.items[s->parent].child != i)
+			*place_of(stacks, s->parent, s->avma, s->kind) =
+				(uint32_t)i;
 	}
-	free(old);
 	return true;
 }
 
-uint32_t tickmap_stacks_hash(uint32_t parent_hash, uint64_t avma,
-			     enum tickmap_stack_kind kind)
+static uint32_t push(struct tickmap_stacks *stacks, uint32_t parent,
+		     uint64_t avma, uint8_t kind)
 {
-	return (uint32_t)tickmap_mix(
-		avma ^ (uint64_t)parent_hash * UINT64_C(0x9e3779b97f4a7c15) ^
-		(uint64_t)kind << 60);
+	struct tickmap_stack *stack = stacks->all.count < UINT32_MAX - 1
+					      ? tickmap_vec_push(&stacks->all)
+					      : NULL;
+
+	if (!stack)
+		return UINT32_MAX;
+	*stack = (struct tickmap_stack) { .avma = avma,
+					  .parent = parent,
+					  .kind = kind };
+	return (uint32_t)(stacks->all.count - 1);
 }
 
-void tickmap_stacks_fetch(const struct tickmap_stacks *stacks, uint32_t hash)
+static uint32_t add_further(struct tickmap_stacks *stacks, uint32_t parent,
+			    uint64_t avma, uint8_t kind)
 {
-	if (stacks->index)
-		__builtin_prefetch(
-			&stacks->index[hash & (stacks->index_capacity - 1)]);
+	uint32_t *place, added;
+
+	if (stacks->index_count * 3 >= stacks->index_capacity * 2 &&
+	    !grow_index(stacks))
+		return UINT32_MAX;
+	place = place_of(stacks, parent, avma, kind);
+	if (*place)
+		return *place;
+	added = push(stacks, parent, avma, kind);
+	if (added == UINT32_MAX)
+		return UINT32_MAX;
+	stacks->index_count++;
+	return *place = added;
 }
 
 uint32_t tickmap_stacks_add(struct tickmap_stacks *stacks, uint32_t parent,
 			    uint64_t avma, enum tickmap_stack_kind kind)
 {
-	uint32_t above = stacks->all.count ? stacks->all.items[parent].hash : 0;
-
-	return tickmap_stacks_add_hashed(
-		stacks, parent, avma, kind,
-		tickmap_stacks_hash(above, avma, kind));
+	if (!stacks->all.count &&
+	    push(stacks, 0, 0, TICKMAP_STACK_PROCESS) == UINT32_MAX)
+		return UINT32_MAX;
+	uint32_t child = stacks->all.items[parent].child;
+	if (child &&
+	    is_like(&stacks->all.items[child], parent, avma, (uint8_t)kind))
+		return child;
+	if (child)
+		return add_further(stacks, parent, avma, (uint8_t)kind);
+	child = push(stacks, parent, avma, (uint8_t)kind);
+	if (child != UINT32_MAX)
+		stacks->all.items[parent].child = child;
+	return child;
 }
 
-uint32_t tickmap_stacks_add_hashed(struct tickmap_stacks *stacks,
-				   uint32_t parent, uint64_t avma,
-				   enum tickmap_stack_kind kind, uint32_t hash)
+void tickmap_stacks_end(struct tickmap_stacks *stacks)
 {
-	if (!stacks->all.count) {
-		struct tickmap_stack *root = tickmap_vec_push(&stacks->all);
-		if (!root)
-			return UINT32_MAX;
-		*root = (struct tickmap_stack) { 0 };
-	}
-	if (stacks->all.count * 3 >= stacks->index_capacity * 2 &&
-	    !grow_index(stacks))
-		return UINT32_MAX;
-	size_t place = place_of(stacks, parent, avma, (uint8_t)kind, hash);
-	if (stacks->index[place])
-		return stacks->index[place];
-	if (stacks->all.count >= UINT32_MAX - 1)
-		return UINT32_MAX;
-	struct tickmap_stack *stack = tickmap_vec_push(&stacks->all);
-	if (!stack)
-		return UINT32_MAX;
-	*stack = (struct tickmap_stack) { .avma = avma,
-					  .parent = parent,
-					  .hash = hash,
-					  .kind = (uint8_t)kind };
-	stacks->index[place] = (uint32_t)(stacks->all.count - 1);
-	return stacks->index[place];
+	free(stacks->index);
+	stacks->index = NULL;
+	stacks->index_count = stacks->index_capacity = 0;
+	for (size_t i = 0; i < stacks->all.count; i++)
+		stacks->all.items[i].node = 0;
 }
 
 void tickmap_stacks_free(struct tickmap_stacks *stacks)

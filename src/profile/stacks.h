@@ -26,36 +26,35 @@ enum {
 struct tickmap_stack {
 	uint64_t avma; /* to look up: a return address minus one */
 	uint32_t parent;
-	uint32_t hash; /* of it and of all above it */
-	/* The node of the profile that it was in `epoch`; 0: never asked. */
-	uint32_t node, epoch;
+	union {
+		uint32_t child; /* while stacks are added: the first one */
+		/* Later: the node of the profile that it was in `epoch`; 0:
+		 * never asked. */
+		uint32_t node;
+	};
+	uint32_t epoch;
 	uint32_t map;	/* that held the address then, if a file's; + 1 */
 	uint32_t chain; /* of functions inlined there; 0: none */
 	uint16_t early;
 	uint8_t kind;  /* enum tickmap_stack_kind */
 	uint8_t flags; /* TICKMAP_STACK_JIT... */
 };
+_Static_assert(sizeof(struct tickmap_stack) == 32, "there may be millions");
 
 /* Zeroed means empty. Stack 0 is the root. */
 struct tickmap_stacks {
 	TICKMAP_VEC(struct tickmap_stack) all;
-	uint32_t *index; /* open addressing; 0: free */
-	size_t index_capacity;
+	/* All but first children, which most stacks are: open addressing; 0:
+	 * free. */
+	uint32_t *index;
+	size_t index_count, index_capacity;
 };
 
 /* The stack of `parent` and one more frame; UINT32_MAX: out of memory. */
 uint32_t tickmap_stacks_add(struct tickmap_stacks *stacks, uint32_t parent,
 			    uint64_t avma, enum tickmap_stack_kind kind);
-/*
- * The same with its hash, which can be told without looking for the parent:
- * whoever adds many fetches all their places at once.
- */
-uint32_t tickmap_stacks_hash(uint32_t parent_hash, uint64_t avma,
-			     enum tickmap_stack_kind kind);
-void tickmap_stacks_fetch(const struct tickmap_stacks *stacks, uint32_t hash);
-uint32_t tickmap_stacks_add_hashed(struct tickmap_stacks *stacks,
-				   uint32_t parent, uint64_t avma,
-				   enum tickmap_stack_kind kind, uint32_t hash);
+/* No more are added: from now on they have nodes. */
+void tickmap_stacks_end(struct tickmap_stacks *stacks);
 void tickmap_stacks_free(struct tickmap_stacks *stacks);
 
 #endif
