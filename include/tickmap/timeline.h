@@ -80,6 +80,11 @@ bool tickmap_timeline_fork(struct tickmap_timeline *timeline, uint64_t when,
  * again after more events builds it anew.
  */
 bool tickmap_timeline_seal(struct tickmap_timeline *timeline);
+/*
+ * Seals it for good: nothing may be added any more, and the memory that this
+ * would want is given back.
+ */
+bool tickmap_timeline_close(struct tickmap_timeline *timeline);
 
 struct tickmap_owner {
 	uint64_t owner; /* TICKMAP_NO_OWNER: nobody */

@@ -615,7 +615,7 @@ static bool align(struct aligning *a)
 	if (!any)
 		return true;
 	if (!loader->timeless &&
-	    (!tickmap_profile_processes_seal(loader) || !add_samples(a)))
+	    (!tickmap_profile_processes_seal(loader, false) || !add_samples(a)))
 		return false;
 	for (size_t s = 0; s < loader->sources.count; s++)
 		if (is_aligned(a, s))
@@ -632,6 +632,10 @@ bool tickmap_codemaps_align(struct tickmap_loader *loader)
 	struct aligning a = { .loader = loader };
 	bool good = align(&a);
 
+	for (size_t s = 0; s < loader->sources.count; s++) {
+		tickmap_alignment_free(source_at(&a, s)->alignment);
+		source_at(&a, s)->alignment = NULL;
+	}
 	free(a.records);
 	free(a.begins);
 	return good;

@@ -312,10 +312,8 @@ void tickmap_codemaps_end(struct tickmap_loader *loader)
 void tickmap_codemaps_free(struct tickmap_loader *loader)
 {
 	tickmap_codemaps_end(loader);
-	for (size_t i = 0; i < loader->sources.count; i++) {
+	for (size_t i = 0; i < loader->sources.count; i++)
 		free(loader->sources.items[i].feeding);
-		tickmap_alignment_free(loader->sources.items[i].alignment);
-	}
 	tickmap_vec_free(&loader->sources);
 	tickmap_vec_free(&loader->codes);
 	tickmap_vec_free(&loader->code_records);

@@ -119,9 +119,11 @@ static void walk(struct work *w)
 	}
 }
 
-/* A row with all that decides its place. */
+/* A row with all that decides its place, nearly always without a look at the
+ * name: of that it has the eight bytes behind what all names begin with. */
 struct sorted_row {
 	struct tickmap_function row;
+	uint64_t begins;
 	const char *name;
 };
 
@@ -140,10 +142,33 @@ static int compare_rows(const void *a, const void *b)
 	if (!order)
 		order = compare_u64(x->row.total, y->row.total);
 	if (!order)
+		order = (x->begins > y->begins) - (x->begins < y->begins);
+	if (!order)
 		order = strcmp(x->name, y->name);
 	return order ? order
 		     : (x->row.frame > y->row.frame) -
 			       (x->row.frame < y->row.frame);
+}
+
+static size_t common_length(const struct sorted_row *rows, size_t count)
+{
+	size_t length = count ? strlen(rows[0].name) : 0;
+
+	for (size_t i = 1; i < count && length; i++)
+		for (size_t n = 0; n < length; n++)
+			if (rows[i].name[n] != rows[0].name[n])
+				length = n;
+	return length;
+}
+
+/* In strcmp's order. */
+static uint64_t eight_bytes(const char *text)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		bytes = bytes << 8 | (unsigned char)(*text ? *text++ : 0);
+	return bytes;
 }
 
 static bool sort_rows(const struct tickmap_profile *profile,
@@ -159,6 +184,9 @@ static bool sort_rows(const struct tickmap_profile *profile,
 			profile->strings,
 			profile->frames.items[rows[i].frame].name, NULL);
 	}
+	size_t common = common_length(sorted, count);
+	for (size_t i = 0; i < count; i++)
+		sorted[i].begins = eight_bytes(sorted[i].name + common);
 	qsort(sorted, count, sizeof(*sorted), compare_rows);
 	for (size_t i = 0; i < count; i++)
 		rows[i] = sorted[i].row;

@@ -520,7 +520,7 @@ static bool load(struct tickmap_loader *loader)
 	       make_processes_of_samples(loader) &&
 	       tickmap_mapfiles_find(loader) &&
 	       tickmap_codemaps_publish(loader) &&
-	       tickmap_profile_processes_seal(loader) &&
+	       tickmap_profile_processes_seal(loader, true) &&
 	       tickmap_unwinding_run(loader) && all_is_known(loader) &&
 	       tickmap_samples_resolve(loader) && conclude(loader);
 }

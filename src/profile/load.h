@@ -248,7 +248,8 @@ tickmap_profile_image_at(const struct tickmap_process *process,
 /* Addresses may have other owners from that time on. */
 bool tickmap_profile_process_changed(struct tickmap_process *process,
 				     uint64_t when);
-bool tickmap_profile_processes_seal(struct tickmap_loader *loader);
+/* Before more is published, or for the last time. */
+bool tickmap_profile_processes_seal(struct tickmap_loader *loader, bool last);
 void tickmap_profile_processes_free(struct tickmap_loader *loader);
 bool tickmap_map_is_anonymous(const char *path);
 /* Opens it. */

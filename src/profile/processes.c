@@ -289,14 +289,15 @@ static int compare_u64(const void *a, const void *b)
 }
 
 /* A process always comes behind its parent in the table. */
-bool tickmap_profile_processes_seal(struct tickmap_loader *loader)
+bool tickmap_profile_processes_seal(struct tickmap_loader *loader, bool last)
 {
 	for (size_t i = 0; i < loader->processes.count; i++) {
 		struct tickmap_process *p = &loader->processes.items[i];
 		if (p->changes.count)
 			qsort(p->changes.items, p->changes.count,
 			      sizeof(*p->changes.items), compare_u64);
-		if (!tickmap_timeline_seal(p->timeline))
+		if (last ? !tickmap_timeline_close(p->timeline)
+			 : !tickmap_timeline_seal(p->timeline))
 			return false;
 	}
 	return true;

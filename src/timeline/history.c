@@ -298,6 +298,8 @@ static bool build(struct tickmap_history *history)
 	leaves = malloc(history->spans.count * sizeof(*leaves));
 	ok = history->nodes && leaves && fill_nodes(history, leaves);
 	free(leaves);
+	/* Questions go to the lists. */
+	tickmap_vec_free(&history->spans);
 	return ok;
 }
 

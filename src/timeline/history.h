@@ -52,7 +52,7 @@ void tickmap_history_free(struct tickmap_history *history);
 bool tickmap_history_add(struct tickmap_history *history,
 			 struct tickmap_span span);
 
-/* After the last add, before the first question. */
+/* After the last add, before the first question; once. */
 bool tickmap_history_build(struct tickmap_history *history);
 
 /* The span that holds the point; NULL: none. */

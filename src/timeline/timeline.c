@@ -467,6 +467,14 @@ bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
 	return !timeline->failed;
 }
 
+bool tickmap_timeline_close(struct tickmap_timeline *timeline)
+{
+	bool good = tickmap_timeline_seal(timeline);
+
+	tickmap_vec_free(&timeline->events);
+	return good;
+}
+
 /* --- questions --- */
 
 static struct tickmap_owner owner_of(const struct generation *found,

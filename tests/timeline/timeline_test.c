@@ -323,6 +323,11 @@ static void more_events_can_follow_a_seal(void **unused)
 	assert_int_equal(owner_at(t, 9, 0x1000), 2);
 	assert_int_equal(owner_at(t, 10, 0x1010), 1);
 	assert_int_equal(owner_at(t, 10, 0x1000), 3);
+	load(t, CODE, 20, 0x1000, 0x10, 4);
+	assert_true(tickmap_timeline_close(t));
+	assert_int_equal(owner_at(t, 9, 0x1000), 2);
+	assert_int_equal(owner_at(t, 19, 0x1000), 3);
+	assert_int_equal(owner_at(t, 20, 0x1000), 4);
 	tickmap_timeline_free(t);
 	tickmap_timeline_free(NULL);
 }
