@@ -30,11 +30,11 @@ struct work {
 	uint64_t *weights;	       /* by node */
 	uint32_t *self;		       /* by node: samples that end there */
 	uint32_t *group_of;	       /* by frame: its function */
+	bool *published;	       /* by frame: out of a code map */
 	struct tickmap_function *rows; /* by function */
 	size_t group_count;
 	uint32_t *first_child, *next_sibling; /* by node; 0: none */
 	uint32_t *managed; /* by node: innermost code map frame's node */
-	uint32_t *open;	   /* by function: how often it is on the path */
 };
 
 static bool same_function(const struct tickmap_frame *a,
@@ -67,6 +67,8 @@ static bool group_frames(struct work *w)
 			w->rows[*slot].frame = i;
 		}
 		w->group_of[i] = (uint32_t)*slot;
+		w->published[i] = f->kind == TICKMAP_FRAME_PYTHON ||
+				  f->kind == TICKMAP_FRAME_JIT;
 	}
 	tickmap_table_free(&groups);
 	return good;
@@ -80,19 +82,17 @@ static uint32_t group_of_node(const struct work *w, uint32_t node)
 static void enter(struct work *w, uint32_t node)
 {
 	const struct tickmap_node *n = &w->profile->nodes.items[node];
-	uint8_t kind = w->profile->frames.items[n->frame].kind;
 	uint32_t group = group_of_node(w, node);
+	struct tickmap_function *row = &w->rows[group];
 	uint64_t self = w->self[node];
 
 	w->managed[node] =
-		kind == TICKMAP_FRAME_PYTHON || kind == TICKMAP_FRAME_JIT
-			? node
-			: w->managed[n->parent];
-	w->rows[group].self += self;
+		w->published[n->frame] ? node : w->managed[n->parent];
+	row->self += self;
 	/* Recursion counts once. */
-	if (!w->open[group]++)
-		w->rows[group].total += w->weights[node];
-	if (w->managed[node])
+	if (!row->open++)
+		row->total += w->weights[node];
+	if (self && w->managed[node])
 		w->rows[group_of_node(w, w->managed[node])].managed_self +=
 			self;
 }
@@ -109,7 +109,7 @@ static void walk(struct work *w)
 			continue;
 		}
 		while (node) {
-			w->open[group_of_node(w, node)]--;
+			w->rows[group_of_node(w, node)].open--;
 			if (w->next_sibling[node]) {
 				node = w->next_sibling[node];
 				break;
@@ -208,13 +208,13 @@ static bool count_functions(struct work *w, const uint32_t *samples,
 	w->weights = tickmap_profile_weights(profile, samples, sample_count);
 	w->self = zeros(nodes, sizeof(*w->self));
 	w->group_of = zeros(frames, sizeof(*w->group_of));
+	w->published = zeros(frames, sizeof(*w->published));
 	w->rows = zeros(frames, sizeof(*w->rows));
 	w->first_child = zeros(nodes, sizeof(*w->first_child));
 	w->next_sibling = zeros(nodes, sizeof(*w->next_sibling));
 	w->managed = zeros(nodes, sizeof(*w->managed));
-	w->open = zeros(frames, sizeof(*w->open));
-	if (!w->weights || !w->self || !w->group_of || !w->rows ||
-	    !w->first_child || !w->next_sibling || !w->managed || !w->open ||
+	if (!w->weights || !w->self || !w->group_of || !w->published ||
+	    !w->rows || !w->first_child || !w->next_sibling || !w->managed ||
 	    !group_frames(w))
 		return false;
 	for (size_t n = nodes; n-- > 1;) {
@@ -240,10 +240,10 @@ int tickmap_profile_functions(const struct tickmap_profile *profile,
 	free(w.weights);
 	free(w.self);
 	free(w.group_of);
+	free(w.published);
 	free(w.first_child);
 	free(w.next_sibling);
 	free(w.managed);
-	free(w.open);
 	*ret_functions = (struct tickmap_functions) { 0 };
 	if (!good) {
 		free(w.rows);

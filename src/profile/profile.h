@@ -189,6 +189,7 @@ size_t tickmap_profile_addresses(const struct tickmap_profile *profile,
 
 struct tickmap_function {
 	uint32_t frame; /* one that looks like it */
+	uint32_t open;	/* while counting: how often it is on the path */
 	uint64_t self, total, managed_self;
 };
 

@@ -10,16 +10,25 @@
 #include "profile/internal.h"
 #include "profile/load.h"
 
+#include <string.h>
+
 /* What an address was in an epoch, which is of one process. */
 struct known_address {
 	uint64_t avma;
-	uint32_t epoch;
+	uint32_t epoch; /* 0: nothing is known */
 	uint32_t frame;
-	uint32_t chain; /* of inlined functions */
-	uint32_t map;	/* + 1 */
-	bool early;
+	uint32_t map;	     /* + 1 */
+	uint32_t chain : 30; /* of inlined functions */
+	uint32_t early : 1;
+	uint32_t first : 1; /* the stack begins there: see owner_of */
 };
-enum { KNOWN_BITS = 18 };
+#define CHAINS_MAX (UINT32_C(1) << 30)
+
+/* The newest first. */
+enum { KNOWN_BITS = 16, WAYS = 4 };
+struct known_set {
+	struct known_address ways[WAYS];
+};
 
 /* A stack that is asked for, and what its last address is now. */
 struct step {
@@ -29,7 +38,7 @@ struct step {
 
 struct resolving {
 	struct tickmap_loader *loader;
-	struct known_address *known;
+	struct known_set *known;
 	uint32_t epochs;
 	struct tickmap_table comm_of_tid;  /* tid -> comm */
 	struct tickmap_table thread_index; /* hash, probed upwards -> +1 */
@@ -112,11 +121,22 @@ static uint32_t user_frame(struct tickmap_loader *loader,
 	return tickmap_frames_user(loader, process, s->avma, time_ns, &owner);
 }
 
-static struct known_address *known_place(const struct resolving *r,
-					 uint64_t avma, uint32_t epoch)
+static struct known_set *known_place(const struct resolving *r, uint64_t avma,
+				     uint32_t epoch)
 {
 	return &r->known[tickmap_mix(avma ^ (uint64_t)epoch << 48) >>
 			 (64 - KNOWN_BITS)];
+}
+
+static const struct known_address *
+known_in(const struct known_set *set, uint64_t avma, uint32_t epoch, bool first)
+{
+	for (unsigned i = 0; i < WAYS; i++) {
+		const struct known_address *k = &set->ways[i];
+		if (k->avma == avma && k->epoch == epoch && k->first == first)
+			return k;
+	}
+	return NULL;
 }
 
 /* Many stacks share few addresses. */
@@ -125,27 +145,30 @@ static uint32_t user_frame_once(struct resolving *r,
 				struct tickmap_stack *s, uint64_t time_ns,
 				uint32_t epoch, bool *ret_early)
 {
-	struct known_address *k = known_place(r, s->avma, epoch);
+	struct known_set *set = known_place(r, s->avma, epoch);
+	bool first = s->kind == TICKMAP_STACK_CALLER && is_first(r->loader, s);
+	const struct known_address *k = known_in(set, s->avma, epoch, first);
 
-	/* Where a stack begins more than the address counts: owner_of. */
-	if (s->kind == TICKMAP_STACK_CALLER && is_first(r->loader, s))
-		return user_frame(r->loader, process, s, time_ns, ret_early);
-	if (k->avma != s->avma || k->epoch != epoch) {
-		uint32_t frame =
-			user_frame(r->loader, process, s, time_ns, ret_early);
-		if (frame == TICKMAP_NONE)
-			return TICKMAP_NONE;
-		*k = (struct known_address) { .avma = s->avma,
-					      .epoch = epoch,
-					      .frame = frame,
-					      .chain = r->loader->chain,
-					      .map = s->map,
-					      .early = *ret_early };
+	if (k) {
+		s->map = k->map;
+		r->loader->chain = k->chain;
+		*ret_early = k->early;
+		return k->frame;
 	}
-	s->map = k->map;
-	r->loader->chain = k->chain;
-	*ret_early = k->early;
-	return k->frame;
+	uint32_t frame = user_frame(r->loader, process, s, time_ns, ret_early);
+	if (frame == TICKMAP_NONE || r->loader->chain >= CHAINS_MAX)
+		return frame;
+	memmove(&set->ways[1], &set->ways[0], (WAYS - 1) * sizeof(*set->ways));
+	set->ways[0] = (struct known_address) {
+		.avma = s->avma,
+		.epoch = epoch,
+		.frame = frame,
+		.map = s->map,
+		.chain = r->loader->chain & (CHAINS_MAX - 1),
+		.early = *ret_early,
+		.first = first,
+	};
+	return frame;
 }
 
 static bool find_frame(struct resolving *r, struct step *step,
@@ -209,7 +232,9 @@ static bool resolve_stack(struct resolving *r, uint32_t stack,
 		if (!step)
 			return false;
 		step->stack = s;
-		__builtin_prefetch(known_place(r, all[s].avma, epoch));
+		struct known_set *set = known_place(r, all[s].avma, epoch);
+		__builtin_prefetch(set);
+		__builtin_prefetch(&set->ways[WAYS - 1]);
 	}
 	for (size_t i = r->path.count; i-- > 0;) {
 		struct step *step = &r->path.items[i];
