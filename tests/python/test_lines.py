@@ -10,7 +10,8 @@ import pytest
 
 import jitdump
 
-PROGRAM = """
+PROGRAM = """\
+import sys
 import time
 def work(seconds):
     end = time.process_time() + seconds

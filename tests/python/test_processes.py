@@ -51,13 +51,16 @@ def test_a_child_whose_fork_is_not_followed_repeats_what_it_inherited(python, ru
 
 def test_a_child_that_becomes_another_program_repeats_nothing(python, run):
     program = """
-    import os
+    import os, sys
     child = os.fork()
     if child == 0:
         os.execv("/bin/true", ["true"])
     os.waitpid(child, 0)
+    # Some start-up files import these; each has a Python function run by fork.
+    print(sum(name in sys.modules for name in ("threading", "random", "logging")))
     """
-    assert len(run(python, program, env={"TICKMAP_FOLLOWED": None}).dumps()) == 1
+    result = run(python, program, env={"TICKMAP_FOLLOWED": None})
+    assert len(result.dumps()) == 1 + (result.out != "0\n")
 
 
 def test_a_file_is_made_when_there_is_something_to_say(python, run):
