@@ -8,17 +8,19 @@
 #include "profile/stacks.h"
 
 struct tickmap_profile_private {
-	struct tickmap_profile seen;	  /* first: the two are one pointer */
-	struct tickmap_table frame_index; /* hash, probed upwards -> frame */
+	struct tickmap_profile seen; /* first: the two are one pointer */
+	/* Open addressing -> frame + 1: each one; the first of each name in a
+	 * file. */
+	uint32_t *frame_index, *line_index;
+	size_t frame_index_capacity; /* of both */
+	/* By frame, if it is such a first one: others have another line. */
+	TICKMAP_VEC(uint8_t) lines_differ;
 	/* By node: its first child, or 0. */
 	TICKMAP_VEC(uint32_t) first_child;
 	/* All but first children, which most nodes are: parent and frame, open
 	 * addressing -> node; 0: free. */
 	uint32_t *node_index;
 	size_t node_index_count, node_index_capacity;
-	/* Hash of name and file, probed upwards -> its first frame << 1 | do
-	 * different lines share it. */
-	struct tickmap_table line_index;
 	/* By node: is it, or is something above it, a Python frame? */
 	TICKMAP_VEC(uint8_t) in_python;
 	/* Only where addresses are kept. */

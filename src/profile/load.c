@@ -500,6 +500,16 @@ static bool all_is_known(struct tickmap_loader *loader)
 	return true;
 }
 
+/* The same for what only the resolving of samples wanted. */
+static bool all_is_resolved(struct tickmap_loader *loader)
+{
+	if (!loader->options->addresses)
+		tickmap_stacks_free(&loader->stacks);
+	tickmap_profile_processes_free(loader);
+	tickmap_vec_free(&loader->raw);
+	return true;
+}
+
 static bool load(struct tickmap_loader *loader)
 {
 	loader->profile = tickmap_profile_new();
@@ -522,7 +532,8 @@ static bool load(struct tickmap_loader *loader)
 	       tickmap_codemaps_publish(loader) &&
 	       tickmap_profile_processes_seal(loader, true) &&
 	       tickmap_unwinding_run(loader) && all_is_known(loader) &&
-	       tickmap_samples_resolve(loader) && conclude(loader);
+	       tickmap_samples_resolve(loader) && all_is_resolved(loader) &&
+	       conclude(loader);
 }
 
 static void release(struct tickmap_loader *loader)

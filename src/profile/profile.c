@@ -39,10 +39,11 @@ void tickmap_profile_free(struct tickmap_profile *profile)
 		return;
 	struct tickmap_profile_private *own = mine(profile);
 
-	tickmap_table_free(&own->frame_index);
+	free(own->frame_index);
+	free(own->line_index);
+	tickmap_vec_free(&own->lines_differ);
 	free(own->node_index);
 	tickmap_vec_free(&own->first_child);
-	tickmap_table_free(&own->line_index);
 	tickmap_vec_free(&own->in_python);
 	tickmap_stacks_free(&own->stacks);
 	tickmap_vec_free(&own->stack_of_sample);
@@ -82,54 +83,94 @@ static uint64_t frame_hash(const struct tickmap_frame *f)
 						     f->inlined));
 }
 
+static uint32_t *place_of_frame(const struct tickmap_profile_private *own,
+				const struct tickmap_frame *f)
+{
+	size_t mask = own->frame_index_capacity - 1;
+	size_t i = (size_t)frame_hash(f) & mask;
+
+	while (own->frame_index[i] &&
+	       !same_frame(&own->seen.frames.items[own->frame_index[i] - 1], f))
+		i = (i + 1) & mask;
+	return &own->frame_index[i];
+}
+
+/* Where the first frame of that name, file and dso is. */
+static uint32_t *place_of_name(const struct tickmap_profile_private *own,
+			       const struct tickmap_frame *f)
+{
+	size_t mask = own->frame_index_capacity - 1;
+	size_t i = (size_t)tickmap_mix(pair(f->name, f->file) ^
+				       tickmap_mix(f->dso)) &
+		   mask;
+
+	for (; own->line_index[i]; i = (i + 1) & mask) {
+		const struct tickmap_frame *first =
+			&own->seen.frames.items[own->line_index[i] - 1];
+		if (first->name == f->name && first->file == f->file &&
+		    first->dso == f->dso)
+			break;
+	}
+	return &own->line_index[i];
+}
+
 /* Two functions of one name and file must be told apart by their lines. */
-static bool note_line(struct tickmap_profile_private *own, uint32_t index)
+static void note_frame(struct tickmap_profile_private *own, uint32_t index)
 {
 	const struct tickmap_frame *frames = own->seen.frames.items;
-	const struct tickmap_frame *f = &frames[index];
-	uint64_t key =
-		tickmap_mix(pair(f->name, f->file) ^ tickmap_mix(f->dso));
+	uint32_t *name = place_of_name(own, &frames[index]);
 
-	for (;; key++) {
-		uint64_t *slot = tickmap_table_get(&own->line_index, key);
-		if (!slot) {
-			slot = tickmap_table_put(&own->line_index, key);
-			if (slot)
-				*slot = (uint64_t)index << 1;
-			return slot;
-		}
-		const struct tickmap_frame *first = &frames[*slot >> 1];
-		if (first->name == f->name && first->file == f->file &&
-		    first->dso == f->dso) {
-			if (first->line != f->line)
-				*slot |= 1;
-			return true;
-		}
+	*place_of_frame(own, &frames[index]) = index + 1;
+	if (!*name)
+		*name = index + 1;
+	else if (frames[*name - 1].line != frames[index].line)
+		own->lines_differ.items[*name - 1] = 1;
+}
+
+static bool grow_frame_index(struct tickmap_profile_private *own)
+{
+	size_t capacity =
+		own->frame_index_capacity ? own->frame_index_capacity * 2 : 256;
+	uint32_t *frames = calloc(capacity, sizeof(*frames));
+	uint32_t *lines = calloc(capacity, sizeof(*lines));
+
+	if (!frames || !lines) {
+		free(frames);
+		free(lines);
+		return false;
 	}
+	free(own->frame_index);
+	free(own->line_index);
+	own->frame_index = frames;
+	own->line_index = lines;
+	own->frame_index_capacity = capacity;
+	for (uint32_t i = 0; i < own->seen.frames.count; i++)
+		note_frame(own, i);
+	return true;
 }
 
 uint32_t tickmap_profile_frame(struct tickmap_profile *profile,
 			       const struct tickmap_frame *frame)
 {
 	struct tickmap_profile_private *own = mine(profile);
-	uint64_t key = frame_hash(frame);
-	uint64_t *slot;
+	size_t count = profile->frames.count;
 
-	while ((slot = tickmap_table_get(&own->frame_index, key))) {
-		if (same_frame(&profile->frames.items[*slot], frame))
-			return (uint32_t)*slot;
-		key++;
-	}
-	if (profile->frames.count >= UINT32_MAX - 1 ||
-	    !tickmap_vec_reserve(&profile->frames, profile->frames.count + 1))
+	if (count * 3 >= own->frame_index_capacity * 2 &&
+	    !grow_frame_index(own))
 		return UINT32_MAX;
-	slot = tickmap_table_put(&own->frame_index, key);
-	if (!slot)
+	uint32_t known = *place_of_frame(own, frame);
+	if (known)
+		return known - 1;
+	if (count >= UINT32_MAX - 1 ||
+	    !tickmap_vec_reserve(&profile->frames, count + 1) ||
+	    !tickmap_vec_reserve(&own->lines_differ, count + 1))
 		return UINT32_MAX;
-	uint32_t index = (uint32_t)profile->frames.count++;
-	*slot = index;
-	profile->frames.items[index] = *frame;
-	return note_line(own, index) ? index : UINT32_MAX;
+	profile->frames.items[count] = *frame;
+	profile->frames.count = count + 1;
+	own->lines_differ.items[count] = 0;
+	own->lines_differ.count = count + 1;
+	note_frame(own, (uint32_t)count);
+	return (uint32_t)count;
 }
 
 static uint32_t *place_of_node(const struct tickmap_profile_private *own,
@@ -272,21 +313,12 @@ bool tickmap_profile_needs_line(const struct tickmap_profile *profile,
 {
 	const struct tickmap_profile_private *own =
 		tickmap_profile_private(profile);
-	const struct tickmap_frame *frames = profile->frames.items;
-	const struct tickmap_frame *f = &frames[frame];
-	uint64_t key =
-		tickmap_mix(pair(f->name, f->file) ^ tickmap_mix(f->dso));
-	const uint64_t *slot;
+	const struct tickmap_frame *f = &profile->frames.items[frame];
 
-	if (!f->line)
+	if (!f->line || !own->frame_index_capacity)
 		return false;
-	while ((slot = tickmap_table_get(&own->line_index, key++))) {
-		const struct tickmap_frame *first = &frames[*slot >> 1];
-		if (first->name == f->name && first->file == f->file &&
-		    first->dso == f->dso)
-			return *slot & 1;
-	}
-	return false;
+	uint32_t first = *place_of_name(own, f);
+	return first && own->lines_differ.items[first - 1];
 }
 
 bool tickmap_frame_is_folded(const struct tickmap_profile *profile,
