@@ -3,6 +3,7 @@
 
 #include "capture/perfdata.h"
 #include "cli.h"
+#include "platform/platform.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -192,6 +193,7 @@ static int load_once(const struct tickmap_input *input,
 	struct tickmap_cli_progress progress = { .name = input->file };
 	struct tickmap_profile_options with = *options;
 
+	tickmap_platform_give_memory_back();
 	with.progress = tickmap_cli_progress;
 	with.progress_context = &progress;
 	int status =

@@ -13,6 +13,13 @@
 /* CLOCK_MONOTONIC (Linux), in ns. */
 uint64_t tickmap_mono_ns(void);
 
+/*
+ * From now on what a program frees of its large blocks of memory is the
+ * system's again at once. For programs, not libraries, that make one large
+ * thing after the other.
+ */
+void tickmap_platform_give_memory_back(void);
+
 /* The folder of the running program, without a slash at its end. */
 int tickmap_platform_self_dir(char *out, size_t size);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,14 @@ static uint64_t now_ns(clockid_t clock)
 uint64_t tickmap_mono_ns(void)
 {
 	return now_ns(CLOCK_MONOTONIC);
+}
+
+void tickmap_platform_give_memory_back(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	/* By itself glibc raises it with each such block that is freed. */
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
 }
 
 int tickmap_platform_self_dir(char *out, size_t size)
