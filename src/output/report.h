@@ -21,8 +21,17 @@ struct tickmap_part {
 
 void tickmap_report_quality(const struct tickmap_paint *paint,
 			    const struct tickmap_profile *profile);
-int tickmap_report_functions(const struct tickmap_part *part);
-int tickmap_report_tree(const struct tickmap_part *part);
+/* Of the table of functions only what was printed remains. */
+int tickmap_report_functions(const struct tickmap_part *part,
+			     struct tickmap_functions *functions);
+/*
+ * By function (calloced; NULL: no memory): is it in so few samples that no call
+ * of it is worth a line? Its callees then are not, either.
+ */
+bool *tickmap_report_light(const struct tickmap_part *part,
+			   const struct tickmap_functions *functions);
+/* `light` NULL: all calls are. */
+int tickmap_report_tree(const struct tickmap_part *part, const bool *light);
 
 /* "FUNCTIONS  what the columns mean ..." */
 void tickmap_report_title(const struct tickmap_paint *paint, const char *title,

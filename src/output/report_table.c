@@ -153,38 +153,31 @@ static void print_head(const struct tickmap_part *part)
 	tickmap_paint_off(paint, TICKMAP_INK_DIM);
 }
 
-int tickmap_report_functions(const struct tickmap_part *part)
+int tickmap_report_functions(const struct tickmap_part *part,
+			     struct tickmap_functions *functions)
 {
 	const struct tickmap_paint *paint = &part->paint;
-	struct tickmap_functions functions;
-	int status = tickmap_profile_functions(part->stacks, part->samples,
-					       part->sample_count, &functions);
-	size_t all = functions.count, name_width = SIZE_MAX;
+	size_t all = functions->count, name_width = SIZE_MAX;
 	uint64_t rest;
 
-	if (status < 0)
-		return status;
-	if (!choose(&functions, part->options->limit, &rest)) {
-		tickmap_functions_free(&functions);
+	if (!choose(functions, part->options->limit, &rest))
 		return TICKMAP_E_NOMEM;
-	}
-	size_t where = where_width(part, &functions);
+	size_t where = where_width(part, functions);
 
 	if (paint->width)
 		name_width =
 			text_width(part) > where ? text_width(part) - where : 0;
 	print_head(part);
-	for (size_t i = 0; i < functions.count; i++)
-		print_row(part, &functions.rows[i], name_width, where);
-	if (functions.count < all) {
+	for (size_t i = 0; i < functions->count; i++)
+		print_row(part, &functions->rows[i], name_width, where);
+	if (functions->count < all) {
 		tickmap_paint_on(paint, TICKMAP_INK_DIM);
 		fprintf(paint->out,
 			"  %s more functions, %s of self; --limit 0 shows "
 			"them\n",
-			tickmap_paint_count(all - functions.count),
+			tickmap_paint_count(all - functions->count),
 			tickmap_paint_part(rest, part->sample_count));
 		tickmap_paint_off(paint, TICKMAP_INK_DIM);
 	}
-	tickmap_functions_free(&functions);
 	return TICKMAP_OK;
 }

@@ -90,10 +90,22 @@ const char *tickmap_report_where(const struct tickmap_profile *profile,
 
 static int print_part(const struct tickmap_part *part)
 {
-	int status = tickmap_report_functions(part);
+	bool some = part->options->children && part->options->limit;
+	struct tickmap_functions functions;
+	bool *light = NULL;
+	int status = tickmap_profile_functions(part->stacks, part->samples,
+					       part->sample_count, &functions);
 
+	if (status < 0)
+		return status;
+	if (some)
+		light = tickmap_report_light(part, &functions);
+	status = some && !light ? TICKMAP_E_NOMEM
+				: tickmap_report_functions(part, &functions);
+	tickmap_functions_free(&functions);
 	if (status >= 0 && part->options->children)
-		status = tickmap_report_tree(part);
+		status = tickmap_report_tree(part, light);
+	free(light);
 	return status;
 }
 

@@ -351,54 +351,32 @@ static bool print_tree(struct work *w)
 	return print_nodes(w);
 }
 
-/*
- * By function: is it in so few samples that no call of it is worth a line? Its
- * callees then are not, either.
- */
-static bool *find_light(const struct tickmap_part *part)
+bool *tickmap_report_light(const struct tickmap_part *part,
+			   const struct tickmap_functions *functions)
 {
-	const struct tickmap_profile *stacks = part->stacks;
-	size_t frames = stacks->frames.count;
-	bool *light = calloc(frames + 1, sizeof(*light));
-	struct tickmap_functions functions;
+	bool *light = calloc(part->stacks->frames.count + 1, sizeof(*light));
 
-	if (!light)
-		return NULL;
-	if (tickmap_profile_functions(stacks, part->samples, part->sample_count,
-				      &functions) < 0) {
-		free(light);
-		return NULL;
-	}
-	for (size_t i = 0; i < functions.count; i++) {
-		const struct tickmap_function *row = &functions.rows[i];
+	for (size_t i = 0; light && i < functions->count; i++) {
+		const struct tickmap_function *row = &functions->rows[i];
 		light[part->functions[row->frame]] =
 			row->total * 1000 <
 			part->sample_count * LEAST_PER_MILLE;
 	}
-	tickmap_functions_free(&functions);
 	return light;
 }
 
-int tickmap_report_tree(const struct tickmap_part *part)
+int tickmap_report_tree(const struct tickmap_part *part, const bool *light)
 {
 	struct tickmap_tree_options options = {
 		.keys = part->functions,
 		.samples = part->samples,
 		.sample_count = part->sample_count,
+		.light = light,
 		.fold_recursion = true,
 	};
 	struct tickmap_tree tree;
-	bool *light = NULL;
-
-	if (part->options->limit) {
-		light = find_light(part);
-		if (!light)
-			return TICKMAP_E_NOMEM;
-		options.light = light;
-	}
 	int status = tickmap_tree_build(part->stacks, &options, &tree);
 
-	free(light);
 	if (status < 0)
 		return status;
 	struct work w = {
