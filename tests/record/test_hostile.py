@@ -38,7 +38,7 @@ SIGNALS_C = r"""
 volatile int x;
 __attribute__((noinline)) void handler(int number)
 {
-	for (int i = 0; i < 300000; i++)
+	for (int i = 0; i < 3000000; i++)
 		x += number;
 }
 /* `before` ends where hot's loop begins: one byte before a place that signals
