@@ -96,8 +96,8 @@ static const char *remedy(unsigned end)
 {
 	switch (end) {
 	case TICKMAP_END_STACK_SHORT:
-		return "deeper than the 64 KiB that the kernel copies, on a "
-		       "stack of its own, or not yet in memory";
+		return "deeper than what is copied of it (64 KiB at most), "
+		       "on a stack of its own, or not yet in memory";
 	case TICKMAP_END_NO_RULE:
 		return "build that code with frame pointers, or install its "
 		       "debug symbols";
