@@ -20,6 +20,13 @@ uint64_t tickmap_mono_ns(void);
  */
 void tickmap_platform_give_memory_back(void);
 
+/*
+ * malloc for blocks of many MiB that are read here and there: in large pages,
+ * where the system has them, which saves a look-up in the page tables at nearly
+ * every touch. Given back by free. NULL: out of memory.
+ */
+void *tickmap_platform_large_block(size_t size);
+
 /* The folder of the running program, without a slash at its end. */
 int tickmap_platform_self_dir(char *out, size_t size);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "timeline/history.h"
 
+#include "platform/platform.h"
+
 #include <string.h>
 
 static void drop_index(struct tickmap_history *history)
@@ -275,7 +277,8 @@ static bool fill_nodes(struct tickmap_history *history, struct leaves *leaves)
 			return false;
 		history->nodes[node] = (uint32_t)total;
 	}
-	history->list = malloc(total * sizeof(*history->list));
+	history->list =
+		tickmap_platform_large_block(total * sizeof(*history->list));
 	if (!history->list)
 		return false;
 	for (uint32_t i = 0; i < count; i++)
@@ -293,8 +296,11 @@ static bool build(struct tickmap_history *history)
 		return false;
 	for (history->leaves = 1; history->leaves < history->bounds.count;)
 		history->leaves *= 2;
-	history->nodes = calloc(2 * (size_t)history->leaves + 2,
-				sizeof(*history->nodes));
+	size_t room =
+		(2 * (size_t)history->leaves + 2) * sizeof(*history->nodes);
+	history->nodes = tickmap_platform_large_block(room);
+	if (history->nodes)
+		memset(history->nodes, 0, room);
 	leaves = malloc(history->spans.count * sizeof(*leaves));
 	ok = history->nodes && leaves && fill_nodes(history, leaves);
 	free(leaves);

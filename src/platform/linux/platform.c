@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,6 +24,20 @@ static uint64_t now_ns(clockid_t clock)
 uint64_t tickmap_mono_ns(void)
 {
 	return now_ns(CLOCK_MONOTONIC);
+}
+
+void *tickmap_platform_large_block(size_t size)
+{
+	const size_t page = 2 << 20;
+	void *block;
+
+	if (size < 2 * page)
+		return malloc(size);
+	if (posix_memalign(&block, page, size))
+		return NULL;
+	/* Whole ones only: a page in part would cost memory for nothing. */
+	madvise(block, size & ~(page - 1), MADV_HUGEPAGE);
+	return block;
 }
 
 void tickmap_platform_give_memory_back(void)
