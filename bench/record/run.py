@@ -10,9 +10,14 @@ recorder   CPU seconds of the recorder and its helpers, % of the program's
 memory     its largest resident set, MB
 lost       samples that it says it lost
 size       of what it wrote, KB for 10 s
+
+samply is found on PATH or by TICKMAP_SAMPLY; TICKMAP_SAMPLY_SHIM is preloaded
+into it (`tools/peers BUILD samply` makes both), and perf_event_paranoid is 1
+while it records, as it demands.
 Timings on a shared machine are no test; read the ratios.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -27,6 +32,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("TICKMAP_BUILD", ROOT / "build")).resolve()
 TICKMAP = str(BUILD / "tickmap")
+SAMPLY = os.environ.get("TICKMAP_SAMPLY") or shutil.which("samply")
+PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
 WORK = str(pathlib.Path(__file__).resolve().parent / "work.py")
 
 
@@ -91,10 +98,26 @@ def modes(hz, pyspy):
     if pyspy:
         table["py-spy"] = ([pyspy, "record", "-r", hz, "-f", "raw", "-o",
                             "data", "--"], lambda out: "-")
-    if shutil.which("samply"):
-        table["samply"] = (["samply", "record", "-s", "-r", hz, "-o", "data",
+    if SAMPLY:
+        table["samply"] = ([SAMPLY, "record", "-s", "-r", hz, "-o", "data",
                             "--"], lambda out: "-")
     return table
+
+
+@contextlib.contextmanager
+def as_samply_wants(mode):
+    """The environment for it; for others nothing changes."""
+    if mode != "samply":
+        yield None
+        return
+    before = PARANOID.read_text()
+    shim = os.environ.get("TICKMAP_SAMPLY_SHIM")
+    if int(before) > 1:
+        PARANOID.write_text("1\n")
+    try:
+        yield dict(os.environ, LD_PRELOAD=shim) if shim else None
+    finally:
+        PARANOID.write_text(before)
 
 
 def find_pyspy():
@@ -132,8 +155,9 @@ def bench(python, kind, hz, args, pyspy):
         for mode, (prefix, lost) in table.items():
             with tempfile.TemporaryDirectory() as scratch:
                 out = pathlib.Path(scratch)
-                own, total, peak, said = run(
-                    [*prefix, python, WORK, kind, str(n)], out)
+                with as_samply_wants(mode) as env:
+                    own, total, peak, said = run(
+                        [*prefix, python, WORK, kind, str(n)], out, env)
                 data = out / "data"
                 size = data.stat().st_size if data.exists() else 0
                 lost_count = lost(out) if lost and data.exists() else "-"
@@ -163,8 +187,9 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3")
     args = parser.parse_args()
     pyspy = find_pyspy()
-    if not shutil.which("samply"):
-        print("samply is left out: it is not installed")
+    if not SAMPLY:
+        print("samply is left out: it is not installed "
+              "(tools/peers BUILD samply)")
     for kind, hz in (("mixed", 999), ("mixed", 5000), ("calls", 999)):
         bench(args.python, kind, hz, args, pyspy)
 
