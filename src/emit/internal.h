@@ -96,6 +96,9 @@ struct tickmap_emit {
 	struct tickmap_emit_options options; /* .dir points to dir below */
 	pthread_mutex_t lock;
 	struct emit_request *_Atomic requests; /* newest first */
+	/* Written under the lock, read as hints by who has not got it. */
+	_Atomic uint32_t company; /* 0: no other thread came lately */
+	_Atomic uint32_t writer;  /* the thread that last wrote for others */
 	/* Written under the lock, once; read by anyone, relaxed: a stale 0
 	 * only means that the lock is taken to find out. */
 	_Atomic int status;

@@ -8,7 +8,10 @@
  * Two threads that write to one file in turn are slower than one that writes
  * for both: the file's end, its last page and the lock go from one processor to
  * the other each time. So a thread that finds the lock taken leaves its request
- * for the one that has it, and waits.
+ * for the one that has it, and waits. The one that has it, while others have
+ * been there lately, gives them a moment to come before it writes: one write
+ * for two costs little more than one for one. And it stays the one that writes,
+ * as long as it comes in time.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -151,13 +154,52 @@ static struct emit_request *serve_group(struct tickmap_emit *emit,
 	return requests;
 }
 
-/* With the lock held: `first`, if there is one, and what was asked for up to
- * now, the oldest first. */
-static void serve(struct tickmap_emit *emit, struct emit_request *first)
+/* For a fraction of a write; so many times in vain before it is given up. */
+#define COMPANY_SPINS 64
+#define COMPANY_PATIENCE 8
+
+static uint32_t hint(const _Atomic uint32_t *value)
+{
+	return atomic_load_explicit(value, memory_order_relaxed);
+}
+
+static void set_hint(_Atomic uint32_t *hinted, uint32_t value)
+{
+	if (hint(hinted) != value)
+		atomic_store_explicit(hinted, value, memory_order_relaxed);
+}
+
+/* With the lock held. */
+static void await_company(const struct tickmap_emit *emit)
+{
+	int spins = hint(&emit->company) && !emit->options.batch_size
+			    ? COMPANY_SPINS
+			    : 0;
+
+	while (spins-- &&
+	       !atomic_load_explicit(&emit->requests, memory_order_relaxed))
+		tickmap_emit_relax();
+}
+
+static void note_company(struct tickmap_emit *emit, bool came)
+{
+	uint32_t patience = hint(&emit->company);
+
+	if (came)
+		set_hint(&emit->company, COMPANY_PATIENCE);
+	else if (patience)
+		set_hint(&emit->company, patience - 1);
+}
+
+/* With the lock held by the thread `tid`: `first`, if there is one, and what
+ * was asked for up to now, the oldest first. */
+static void serve(struct tickmap_emit *emit, struct emit_request *first,
+		  uint32_t tid)
 {
 	struct emit_request *newest = NULL;
 	struct emit_request *oldest = NULL;
 
+	await_company(emit);
 	if (atomic_load_explicit(&emit->requests, memory_order_relaxed))
 		newest = atomic_exchange(&emit->requests, NULL);
 	while (newest) {
@@ -171,12 +213,14 @@ static void serve(struct tickmap_emit *emit, struct emit_request *first)
 		first->next = oldest;
 		oldest = first;
 	}
+	set_hint(&emit->writer, tid);
+	note_company(emit, oldest && oldest->next);
 	while (oldest)
 		oldest = serve_group(emit, oldest);
 }
 
-/* Longer than a few writes take, shorter than a turn of the scheduler. */
-#define SPINS 256
+/* Longer than many writes take, shorter than a turn of the scheduler. */
+#define SPINS 1024
 #define SPINS_A_TRY 32
 
 static void publish_through_others(struct tickmap_emit *emit,
@@ -198,10 +242,16 @@ static void publish_through_others(struct tickmap_emit *emit,
 			continue;
 		}
 		/* Ours is among them, or has been. */
-		serve(emit, NULL);
+		serve(emit, NULL, request->code->tid);
 		pthread_mutex_unlock(&emit->lock);
 		return;
 	}
+}
+
+/* The one that wrote for both has the file's end in its cache. */
+static bool leaves_it_to_other(const struct tickmap_emit *emit, uint32_t tid)
+{
+	return hint(&emit->company) && hint(&emit->writer) != tid;
 }
 
 int tickmap_emit_code(struct tickmap_emit *emit,
@@ -218,11 +268,12 @@ int tickmap_emit_code(struct tickmap_emit *emit,
 		status = take_code(emit, code, &own);
 	if (status)
 		return status;
-	if (pthread_mutex_trylock(&emit->lock)) {
+	if (leaves_it_to_other(emit, own.tid) ||
+	    pthread_mutex_trylock(&emit->lock)) {
 		publish_through_others(emit, &request);
 		return request.status;
 	}
-	serve(emit, &request);
+	serve(emit, &request, own.tid);
 	pthread_mutex_unlock(&emit->lock);
 	return request.status;
 }
