@@ -50,9 +50,11 @@
  * inherit nothing.
  *
  * Signals. No call here may be made from a signal handler, except _strerror,
- * _errno, _path and _state, which take no lock. No call is a cancellation
- * point. A handler that interrupts a call may do anything else, fork and exec
- * included.
+ * _errno, _path and _state, which take no lock. A handler that interrupts a
+ * call may do anything else, but it must come back: not by longjmp, and in a
+ * child that it has forked it must exec or end, as the call would go on there.
+ * No call is a cancellation point; asynchronous cancellation is not for threads
+ * that publish.
  */
 #ifndef TICKMAP_EMIT_H
 #define TICKMAP_EMIT_H
@@ -81,8 +83,9 @@ enum tickmap_emit_status {
 	TICKMAP_EMIT_E_EXISTS = -5,    /* a file is there that we must keep */
 	TICKMAP_EMIT_E_FORKED = -6,    /* see "Fork" above */
 	TICKMAP_EMIT_E_TOO_LARGE = -7, /* the code would not fit one append:
-					  2 GiB, and 4 MiB for all but its
-					  bytes: name, lines */
+					  2 GiB, and 4 MiB for all but the
+					  caller's bytes: name, lines, and
+					  the zeros that stand for none */
 };
 
 /* A static phrase for a status. Any thread, any time. */
@@ -230,7 +233,8 @@ struct tickmap_unwind {
  *
  * Index. Unique within the dump: the key by which perf names its image files
  * and by which tickmap_emit_move finds the code. A caller that moves code gives
- * its own indices; a 0 is replaced by one above all that were used so far.
+ * its own indices, below 2^64 - 1; a 0 is replaced by one above all that were
+ * used so far.
  *
  * Look-alikes. Versions of perf identify the image that they make of each
  * function by its code bytes, or by these and the name (7.2), and may show one

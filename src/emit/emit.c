@@ -63,7 +63,8 @@ bool tickmap_emit_take_struct(void *ours, const void *theirs, size_t size,
 	size_t their_size;
 
 	memcpy(&their_size, theirs, sizeof(their_size));
-	if (their_size < least)
+	/* No struct that holds its size ends elsewhere: half a pointer. */
+	if (their_size < least || their_size % sizeof(their_size))
 		return false;
 	for (size_t i = size; i < their_size; i++) {
 		if (bytes[i])
@@ -332,8 +333,17 @@ static void release(struct tickmap_emit *emit)
 	errno = saved;
 }
 
-int tickmap_emit_open(const struct tickmap_emit_options *options,
-		      struct tickmap_emit **ret_emit)
+/* Opening, closing and their kin are cancellation points of libc. */
+static int hold_cancellation(void)
+{
+	int old = 0;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return old;
+}
+
+static int open_handle(const struct tickmap_emit_options *options,
+		       struct tickmap_emit **ret_emit)
 {
 	struct tickmap_emit blank = { .next_index = 1,
 				      .dump = { .fd = -1 },
@@ -341,9 +351,6 @@ int tickmap_emit_open(const struct tickmap_emit_options *options,
 	struct tickmap_emit *emit;
 	int status;
 
-	if (!ret_emit)
-		return TICKMAP_EMIT_E_ARGUMENT;
-	*ret_emit = NULL;
 	if (take_options(&blank.options, options))
 		return TICKMAP_EMIT_E_ARGUMENT;
 	emit = tickmap_emit_allocate(&blank, sizeof(*emit));
@@ -368,6 +375,21 @@ int tickmap_emit_open(const struct tickmap_emit_options *options,
 	}
 	*ret_emit = emit;
 	return TICKMAP_EMIT_OK;
+}
+
+int tickmap_emit_open(const struct tickmap_emit_options *options,
+		      struct tickmap_emit **ret_emit)
+{
+	int old;
+	int status;
+
+	if (!ret_emit)
+		return TICKMAP_EMIT_E_ARGUMENT;
+	*ret_emit = NULL;
+	old = hold_cancellation();
+	status = open_handle(options, ret_emit);
+	pthread_setcancelstate(old, NULL);
+	return status;
 }
 
 int tickmap_emit_before_fork(struct tickmap_emit *emit)
@@ -398,15 +420,10 @@ static int after_fork_in_parent(struct tickmap_emit *emit)
 	return status;
 }
 
-int tickmap_emit_after_fork(struct tickmap_emit *emit)
+static int after_fork_in_child(struct tickmap_emit *emit)
 {
 	bool live_unknown;
 	int status;
-
-	if (!emit)
-		return TICKMAP_EMIT_E_ARGUMENT;
-	if (!tickmap_emit_is_forked(emit))
-		return after_fork_in_parent(emit);
 
 	/* Another thread of the parent may have held it; here it is nobody's.
 	 */
@@ -445,6 +462,21 @@ int tickmap_emit_after_fork(struct tickmap_emit *emit)
 	return status;
 }
 
+int tickmap_emit_after_fork(struct tickmap_emit *emit)
+{
+	int old;
+	int status;
+
+	if (!emit)
+		return TICKMAP_EMIT_E_ARGUMENT;
+	if (!tickmap_emit_is_forked(emit))
+		return after_fork_in_parent(emit);
+	old = hold_cancellation();
+	status = after_fork_in_child(emit);
+	pthread_setcancelstate(old, NULL);
+	return status;
+}
+
 const char *tickmap_emit_path(const struct tickmap_emit *emit, uint32_t sink)
 {
 	const struct emit_file *file = NULL;
@@ -468,10 +500,12 @@ uint32_t tickmap_emit_state(const struct tickmap_emit *emit)
 
 int tickmap_emit_close(struct tickmap_emit *emit)
 {
+	int old;
 	int status;
 
 	if (!emit)
 		return TICKMAP_EMIT_OK;
+	old = hold_cancellation();
 	status = tickmap_emit_is_forked(emit) ? TICKMAP_EMIT_E_FORKED
 					      : atomic_load(&emit->status);
 	if (!status && emit->dump.fd >= 0) {
@@ -488,6 +522,7 @@ int tickmap_emit_close(struct tickmap_emit *emit)
 	tickmap_emit_file_close(&emit->dump);
 	tickmap_emit_file_close(&emit->map);
 	release(emit);
+	pthread_setcancelstate(old, NULL);
 	return status;
 }
 

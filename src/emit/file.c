@@ -157,12 +157,10 @@ static int create_at(int dir_fd, const char *name, mode_t mode,
 	return TICKMAP_EMIT_E_UNSAFE;
 }
 
-static void set_open(struct emit_file *file, int fd, bool created,
-		     uint64_t size)
+static void set_open(struct emit_file *file, int fd, bool created)
 {
 	file->fd = fd;
 	file->created = created;
-	file->size = size;
 	file->is_limited = size_limit() != UINT64_MAX;
 }
 
@@ -183,7 +181,7 @@ int tickmap_emit_file_create(struct emit_file *file, const char *dir,
 	status = create_at(dir_fd, name, mode, found, &fd, ret_held);
 	close_quietly(dir_fd);
 	if (!status)
-		set_open(file, fd, true, 0);
+		set_open(file, fd, true);
 	return status;
 }
 
@@ -213,7 +211,7 @@ int tickmap_emit_file_join(struct emit_file *file, const char *dir,
 		return status;
 	}
 	move_up(&fd);
-	set_open(file, fd, false, (uint64_t)st.st_size);
+	set_open(file, fd, false);
 	return TICKMAP_EMIT_OK;
 }
 
@@ -255,7 +253,7 @@ static int create_in_folder(struct emit_file *file, int dir_fd, const char *dir,
 		return TICKMAP_EMIT_E_EXISTS;
 	if (status)
 		return status;
-	set_open(file, fd, true, 0);
+	set_open(file, fd, true);
 	status = join_path(path, dir, folder);
 	return status ? status : join_path(file->path, path, name);
 }
@@ -338,8 +336,14 @@ static int append_rest(const struct emit_file *file, const struct iovec *iov,
 static bool is_beyond_limit(const struct emit_file *file, size_t size)
 {
 	uint64_t limit = file->is_limited ? size_limit() : UINT64_MAX;
+	struct stat st;
 
-	return file->size > limit || size > limit - file->size;
+	/* Of the file itself: another writer of a map may have moved its end.
+	 */
+	if (limit == UINT64_MAX || fstat(file->fd, &st))
+		return false;
+	return (uint64_t)st.st_size > limit ||
+	       size > limit - (uint64_t)st.st_size;
 }
 
 static int append_whole(struct emit_file *file, const struct iovec *iov,
@@ -366,7 +370,6 @@ static int append_whole(struct emit_file *file, const struct iovec *iov,
 		roll_back(file, done);
 		return error;
 	}
-	file->size += total;
 	return 0;
 }
 
@@ -375,9 +378,16 @@ static bool ends_whole(const struct emit_file *file)
 {
 	off_t end = lseek(file->fd, 0, SEEK_END);
 	char last = '\n';
+	int old;
 
-	return end <= 0 || pread(file->fd, &last, 1, end - 1) != 1 ||
-	       last == '\n';
+	if (end <= 0)
+		return true;
+	/* A cancellation point. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	if (pread(file->fd, &last, 1, end - 1) != 1)
+		last = '\n';
+	pthread_setcancelstate(old, NULL);
+	return last == '\n';
 }
 
 int tickmap_emit_file_append(struct emit_file *file, const struct iovec *iov,

@@ -60,7 +60,6 @@ void tickmap_emit_put_text(struct emit_out *out, const char *text,
 struct emit_file {
 	int fd; /* -1: none */
 	bool created;
-	uint64_t size;	 /* bytes that we know to be in it */
 	bool is_limited; /* there was an RLIMIT_FSIZE when it was opened */
 	char path[EMIT_PATH_SIZE];
 };

@@ -59,8 +59,12 @@ static int take_code(const struct tickmap_emit *emit,
 	memset(own, 0, sizeof(*own));
 	if (!tickmap_emit_take_struct(&own->code, code, sizeof(*code),
 				      FIRST_CODE) ||
-	    !own->code.name ||
-	    own->code.code_size > UINT64_MAX - own->code.addr)
+	    !own->code.name)
+		return TICKMAP_EMIT_E_ARGUMENT;
+	if (emit->options.flags & TICKMAP_EMIT_UNIQUE_TAIL)
+		own->tail_size = TICKMAP_EMIT_TAIL_SIZE;
+	if (own->code.code_size > UINT64_MAX - own->tail_size ||
+	    own->code.code_size + own->tail_size > UINT64_MAX - own->code.addr)
 		return TICKMAP_EMIT_E_ARGUMENT;
 	if (!(emit->options.sinks & (TICKMAP_EMIT_JITDUMP | TICKMAP_EMIT_GDB)))
 		own->code.line_count = 0;
@@ -69,8 +73,6 @@ static int take_code(const struct tickmap_emit *emit,
 		return status;
 	if (!own->code.name_length)
 		own->code.name_length = strlen(own->code.name);
-	if (emit->options.flags & TICKMAP_EMIT_UNIQUE_TAIL)
-		own->tail_size = TICKMAP_EMIT_TAIL_SIZE;
 	own->tid = tickmap_emit_os_tid(emit->pid);
 	own->short_names = emit->options.flags & TICKMAP_EMIT_SHORT_NAMES;
 	return TICKMAP_EMIT_OK;
@@ -92,6 +94,8 @@ static struct emit_live *prepare(struct tickmap_emit *emit,
 
 	*ret_status = atomic_load_explicit(&emit->status, memory_order_relaxed);
 	code->index = code->code.index ? code->code.index : emit->next_index;
+	if (!*ret_status && code->index == UINT64_MAX)
+		*ret_status = TICKMAP_EMIT_E_ARGUMENT; /* none is above it */
 	if (!*ret_status && tickmap_emit_remembers(emit) &&
 	    code->code.code_size) {
 		entry = tickmap_emit_live_new(emit, code);

@@ -531,6 +531,33 @@ static void a_limit_raised_later_counts(void **state)
 	assert_child(with_a_raised_limit, *state, "");
 }
 
+/* Another writer of the map takes the room that there was. */
+static int with_a_limit_shared(const char *dir)
+{
+	struct rlimit limit = { 1000, 20000 };
+	struct tickmap_code code = small_code("shared");
+	struct tickmap_emit *emit;
+	FILE *other = fopen(map_in(dir), "ae");
+
+	signal(SIGXFSZ, SIG_DFL);
+	CHECK(other);
+	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
+	CHECK(open_emit(dir, MAP, 0, &emit) == 0);
+	CHECK(tickmap_emit_code(emit, &code) == 0);
+	for (int i = 0; i < 982 / 2; i++)
+		fputs("x\n", other);
+	CHECK(!fclose(other));
+	CHECK(tickmap_emit_code(emit, &code) == TICKMAP_EMIT_E_OS);
+	CHECK(tickmap_emit_errno(emit) == EFBIG);
+	CHECK(tickmap_emit_close(emit) == TICKMAP_EMIT_E_OS);
+	return 0;
+}
+
+static void a_limit_that_another_writer_reaches_is_no_signal(void **state)
+{
+	assert_child(with_a_limit_shared, *state, "");
+}
+
 /* The limit falls inside a record that the kernel then cuts short. */
 static int with_a_lowered_limit(const char *dir)
 {
@@ -612,6 +639,7 @@ int main(void)
 		SCRATCH_TEST(a_full_disk_leaves_whole_records),
 		SCRATCH_TEST(the_file_size_limit_is_a_failure_not_a_signal),
 		SCRATCH_TEST(a_limit_raised_later_counts),
+		SCRATCH_TEST(a_limit_that_another_writer_reaches_is_no_signal),
 		SCRATCH_TEST(a_short_write_is_taken_back),
 		SCRATCH_TEST(
 			unreadable_code_is_a_failure_and_leaves_whole_records),

@@ -490,6 +490,48 @@ static void a_cancelled_thread_does_not_keep_the_lock(void **state)
 	assert_int_equal(tickmap_emit_close(emit), 0);
 }
 
+/* All calls, with a cancellation pending from the first one on. */
+static void *call_all_cancelled(void *dir)
+{
+	struct tickmap_code code = small_code("cancelled");
+	struct tickmap_emit *emit;
+	FILE *other = fopen(map_in(dir), "we");
+	int *reached = malloc(sizeof(*reached));
+	int old;
+	int status;
+
+	*reached = 0;
+	fputs("1 1 cut", other);
+	fclose(other);
+	pthread_cancel(pthread_self());
+	/* ASan needs a thread that ends by itself. */
+	status = open_emit(dir, DUMP | MAP, 0, &emit);
+	if (!status)
+		status = tickmap_emit_code(emit, &code);
+	if (!status)
+		status = tickmap_emit_after_fork(emit);
+	if (!status)
+		status = tickmap_emit_flush(emit);
+	if (!status)
+		status = tickmap_emit_close(emit);
+	*reached = !status;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	return reached;
+}
+
+static void no_call_is_a_cancellation_point(void **state)
+{
+	pthread_t thread;
+	void *reached;
+
+	pthread_create(&thread, NULL, call_all_cancelled, *state);
+	pthread_join(thread, &reached);
+	assert_ptr_not_equal(reached, PTHREAD_CANCELED);
+	assert_int_equal(*(int *)reached, 1);
+	free(reached);
+	assert_true(holds_text(map_in(*state), "1 1 cut\n1000 9 cancelled\n"));
+}
+
 #define SCRATCH_TEST(name)                                                     \
 	cmocka_unit_test_setup_teardown(name, make_scratch, remove_scratch)
 
@@ -503,6 +545,7 @@ int main(void)
 		SCRATCH_TEST(
 			forking_while_threads_publish_neither_hangs_nor_tears),
 		SCRATCH_TEST(a_cancelled_thread_does_not_keep_the_lock),
+		SCRATCH_TEST(no_call_is_a_cancellation_point),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

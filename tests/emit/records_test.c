@@ -259,6 +259,53 @@ static void indices_go_on_behind_the_callers(void **state)
 	strict_free_dump(&dump);
 }
 
+/* Nothing is above the last one, and a 0 must never be written. */
+static void the_last_index_is_refused(void **state)
+{
+	struct tickmap_code code = small_code("last");
+	struct tickmap_emit *emit;
+	struct strict_dump dump;
+
+	assert_int_equal(open_emit(*state, TICKMAP_EMIT_JITDUMP, 0, &emit), 0);
+	code.index = UINT64_MAX;
+	assert_int_equal(tickmap_emit_code(emit, &code),
+			 TICKMAP_EMIT_E_ARGUMENT);
+	code.index--;
+	assert_int_equal(tickmap_emit_code(emit, &code), 0);
+	code.index = 0;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(tickmap_emit_code(emit, &code),
+				 TICKMAP_EMIT_E_ARGUMENT);
+	code.index = 5;
+	assert_int_equal(tickmap_emit_code(emit, &code), 0);
+	assert_int_equal(tickmap_emit_close(emit), 0);
+	read_dump(dump_in(*state), &dump);
+	assert_int_equal(dump.code_count, 2);
+	assert_true(dump.codes[0].index == UINT64_MAX - 1);
+	strict_free_dump(&dump);
+}
+
+static void code_ends_within_the_addresses(void **state)
+{
+	struct tickmap_code code = small_code("top");
+	struct tickmap_emit *emit;
+
+	for (uint32_t tail = 0; tail <= TICKMAP_EMIT_TAIL_SIZE;
+	     tail += TICKMAP_EMIT_TAIL_SIZE) {
+		uint32_t flags = tail ? TICKMAP_EMIT_UNIQUE_TAIL : 0;
+
+		assert_int_equal(
+			open_emit(*state, TICKMAP_EMIT_JITDUMP, flags, &emit),
+			0);
+		code.addr = UINT64_MAX - code.code_size - tail;
+		assert_int_equal(tickmap_emit_code(emit, &code), 0);
+		code.addr++;
+		assert_int_equal(tickmap_emit_code(emit, &code),
+				 TICKMAP_EMIT_E_ARGUMENT);
+		assert_int_equal(tickmap_emit_close(emit), 0);
+	}
+}
+
 static void a_move_names_its_code(void **state)
 {
 	struct tickmap_emit *emit;
@@ -536,11 +583,21 @@ static void options_that_contradict_the_header_are_refused(void **state)
 	v.options.allocate = no_memory;
 	assert_int_equal(tickmap_emit_open(&v.options, &emit),
 			 TICKMAP_EMIT_E_ARGUMENT);
-	/* The struct of the first version is the least. */
+	/* The struct of the first version is the least; none ends in the
+	 * middle of a pointer. */
 	v.options = good;
-	v.options.size = offsetof(struct tickmap_emit_options, file_name) - 1;
-	assert_int_equal(tickmap_emit_open(&v.options, &emit),
-			 TICKMAP_EMIT_E_ARGUMENT);
+	v.options.sinks = TICKMAP_EMIT_GDB;
+	v.options.file_name = "%p";
+	for (size_t size = 0; size <= sizeof(good); size++) {
+		bool sound = size % sizeof(size) == 0 &&
+			     size >= offsetof(struct tickmap_emit_options,
+					      file_name);
+
+		v.options.size = size;
+		assert_int_equal(tickmap_emit_open(&v.options, &emit),
+				 sound ? 0 : TICKMAP_EMIT_E_ARGUMENT);
+		assert_int_equal(tickmap_emit_close(emit), 0);
+	}
 	/* A later header's struct: fine as long as its tail says nothing. */
 	v.options = good;
 	v.options.dir = *state;
@@ -594,6 +651,8 @@ int main(void)
 		SCRATCH_TEST(
 			equal_functions_have_unequal_images_and_equal_code),
 		SCRATCH_TEST(indices_go_on_behind_the_callers),
+		SCRATCH_TEST(the_last_index_is_refused),
+		SCRATCH_TEST(code_ends_within_the_addresses),
 		SCRATCH_TEST(a_move_names_its_code),
 		SCRATCH_TEST(names_of_any_bytes_stay_within_their_record),
 		SCRATCH_TEST(code_without_bytes_is_zeros),
