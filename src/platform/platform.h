@@ -23,9 +23,16 @@ void tickmap_platform_give_memory_back(void);
 /*
  * malloc for blocks of many MiB that are read here and there: in large pages,
  * where the system has them, which saves a look-up in the page tables at nearly
- * every touch. Given back by free. NULL: out of memory.
+ * every touch. Starts with a line of the cache. Given back by free. NULL: out
+ * of memory.
  */
 void *tickmap_platform_large_block(size_t size);
+
+/*
+ * realloc to what a block that grew has at last, into large pages if there is
+ * memory for both: never fails. NULL stays NULL.
+ */
+void *tickmap_platform_settle(void *block, size_t size);
 
 /* The folder of the running program, without a slash at its end. */
 int tickmap_platform_self_dir(char *out, size_t size);

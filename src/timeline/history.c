@@ -7,14 +7,12 @@
 
 static void drop_index(struct tickmap_history *history)
 {
-	tickmap_vec_free(&history->bounds);
 	free(history->nodes);
 	free(history->levels);
-	free(history->list);
-	for (unsigned level = 1; level < history->height; level++)
+	free(history->words);
+	for (unsigned level = 0; level < history->height; level++)
 		free(history->steps[level]);
-	history->nodes = history->levels = NULL;
-	history->list = NULL;
+	history->nodes = history->levels = history->words = NULL;
 	history->leaves = 0;
 	history->height = 0;
 }
@@ -25,6 +23,10 @@ void tickmap_history_free(struct tickmap_history *history)
 	tickmap_vec_free(&history->spans);
 }
 
+/* A time and a number, or none: from then on. Lists are many and are read here
+ * and there: three words, not four. */
+enum { ENTRY = 3, NO_NUMBER = UINT32_MAX };
+
 bool tickmap_history_add(struct tickmap_history *history,
 			 struct tickmap_span span)
 {
@@ -32,7 +34,7 @@ bool tickmap_history_add(struct tickmap_history *history,
 
 	if (span.since >= span.until)
 		return true;
-	if (history->spans.count >= UINT32_MAX / 4)
+	if (history->spans.count >= UINT32_MAX / 4 || span.number == NO_NUMBER)
 		return false;
 	place = tickmap_vec_push(&history->spans);
 	if (place)
@@ -104,52 +106,63 @@ static bool sort_spans(struct tickmap_history *history)
 	return true;
 }
 
-static bool find_bounds(struct tickmap_history *history)
-{
-	size_t count = 0;
+enum { WIDTH = 16 }; /* two lines of the cache */
 
-	if (!tickmap_vec_reserve(&history->bounds, 2 * history->spans.count))
+/* Filled up to whole nodes with keys that come after all others. */
+static bool add_level(struct tickmap_history *history, const uint64_t *keys,
+		      size_t count, size_t stride)
+{
+	size_t room = (count + WIDTH - 1) / WIDTH * WIDTH;
+	uint64_t *steps;
+
+	/* 16^8 bounds are more than there can be. */
+	if (history->height == TICKMAP_HISTORY_HEIGHT)
 		return false;
-	for (size_t i = 0; i < history->spans.count; i++) {
-		const struct tickmap_span *span = &history->spans.items[i];
-		history->bounds.items[count++] = span->first;
-		if (span->last != UINT64_MAX)
-			history->bounds.items[count++] = span->last + 1;
-	}
-	if (!sort_u64(history->bounds.items, count))
+	steps = tickmap_platform_large_block(room * sizeof(*steps));
+	if (!steps)
 		return false;
-	for (size_t i = 0; i < count; i++) {
-		uint64_t bound = history->bounds.items[i];
-		if (!i || bound != history->bounds.items[i - 1])
-			history->bounds.items[history->bounds.count++] = bound;
+	for (size_t i = 0; i < room; i++)
+		steps[i] = i < count ? keys[i * stride] : UINT64_MAX;
+	history->steps[history->height] = steps;
+	history->step_counts[history->height++] = count;
+	return true;
+}
+
+static bool build_steps(struct tickmap_history *history, const uint64_t *bounds,
+			size_t count)
+{
+	if (!add_level(history, bounds, count, 1))
+		return false;
+	while (count > WIDTH) {
+		const uint64_t *below = history->steps[history->height - 1];
+		count = (count + WIDTH - 1) / WIDTH;
+		if (!add_level(history, below, count, WIDTH))
+			return false;
 	}
 	return true;
 }
 
-enum { WIDTH = 16 }; /* two lines of the cache */
-
-static bool build_steps(struct tickmap_history *history)
+static bool find_bounds(struct tickmap_history *history)
 {
-	history->steps[0] = history->bounds.items;
-	history->step_counts[0] = history->bounds.count;
-	history->height = 1;
-	while (history->step_counts[history->height - 1] > WIDTH) {
-		unsigned level = history->height;
-		size_t below = history->step_counts[level - 1];
-		size_t count = (below + WIDTH - 1) / WIDTH;
-		uint64_t *steps = malloc(count * sizeof(*steps));
-		/* 16^8 bounds are more than there can be. */
-		if (!steps || level == TICKMAP_HISTORY_HEIGHT - 1) {
-			free(steps);
-			return false;
-		}
-		for (size_t i = 0; i < count; i++)
-			steps[i] = history->steps[level - 1][i * WIDTH];
-		history->steps[level] = steps;
-		history->step_counts[level] = count;
-		history->height++;
+	size_t count = 0, distinct = 0;
+	uint64_t *bounds = malloc(2 * history->spans.count * sizeof(*bounds));
+	bool ok;
+
+	if (!bounds)
+		return false;
+	for (size_t i = 0; i < history->spans.count; i++) {
+		const struct tickmap_span *span = &history->spans.items[i];
+		bounds[count++] = span->first;
+		if (span->last != UINT64_MAX)
+			bounds[count++] = span->last + 1;
 	}
-	return true;
+	ok = sort_u64(bounds, count);
+	for (size_t i = 0; ok && i < count; i++)
+		if (!i || bounds[i] != bounds[distinct - 1])
+			bounds[distinct++] = bounds[i];
+	ok = ok && build_steps(history, bounds, distinct);
+	free(bounds);
+	return ok;
 }
 
 /* How many bounds lie at or before the address. From the top down: of each
@@ -162,12 +175,11 @@ static size_t bounds_up_to(const struct tickmap_history *history, uint64_t avma)
 		const uint64_t *keys = history->steps[level] + at * WIDTH;
 		size_t left = history->step_counts[level] - at * WIDTH;
 		size_t below = 0;
-		if (left >= WIDTH)
-			for (unsigned i = 0; i < WIDTH; i++)
-				below += keys[i] <= avma;
-		else
-			for (unsigned i = 0; i < left; i++)
-				below += keys[i] <= avma;
+#pragma GCC unroll 16
+		for (unsigned i = 0; i < WIDTH; i++)
+			below += keys[i] <= avma;
+		/* The last address comes after what fills a node up. */
+		below = below < left ? below : left;
 		if (!level)
 			return at * WIDTH + below;
 		if (!below)
@@ -186,44 +198,77 @@ struct leaves {
 	uint32_t low, high;
 };
 
-/*
- * The fewest nodes that together cover the leaves. nodes[node + 2] counts; once
- * summed up, nodes[node + 1] runs from the begin of the list to its end.
- */
-static void count_nodes(struct tickmap_history *history, struct leaves span,
-			bool flat)
+static uint64_t since_of(const struct tickmap_history *history, uint32_t entry)
 {
-	for (; flat && span.low < span.high; span.low++)
-		history->nodes[span.low + 2]++;
-	for (; span.low < span.high; span.low /= 2, span.high /= 2) {
-		if (span.low & 1)
-			history->nodes[span.low++ + 2]++;
-		if (span.high & 1)
-			history->nodes[--span.high + 2]++;
-	}
+	uint64_t since;
+
+	memcpy(&since, history->words + ENTRY * (size_t)entry, sizeof(since));
+	return since;
 }
 
-static void put(struct tickmap_history *history, uint32_t node, uint32_t span)
+static uint32_t number_of(const struct tickmap_history *history, uint32_t entry)
 {
-	uint32_t place = history->nodes[node + 1]++;
-
-	history->list[place] = (struct tickmap_piece) {
-		.since = history->spans.items[span].since,
-		.until = history->spans.items[span].until,
-		.number = history->spans.items[span].number,
-	};
+	return history->words[ENTRY * (size_t)entry + 2];
 }
 
-static void put_in_nodes(struct tickmap_history *history, struct leaves span,
-			 uint32_t number, bool flat)
+static void set_entry(struct tickmap_history *history, uint32_t entry,
+		      uint64_t since, uint32_t number)
 {
-	for (; flat && span.low < span.high; span.low++)
-		put(history, span.low, number);
-	for (; span.low < span.high; span.low /= 2, span.high /= 2) {
-		if (span.low & 1)
-			put(history, span.low++, number);
-		if (span.high & 1)
-			put(history, --span.high, number);
+	uint32_t *words = history->words + ENTRY * (size_t)entry;
+
+	memcpy(words, &since, sizeof(since));
+	words[2] = number;
+}
+
+/* While lists are made: */
+struct lists {
+	struct tickmap_history *history;
+	/* Of each node, until when its last span held; 0: it has none. */
+	uint64_t *untils;
+	bool flat; /* the leaves alone have lists */
+};
+
+/* Is the node without a span between its last one and this time? */
+static bool has_gap(const struct lists *lists, uint32_t node, uint64_t since)
+{
+	return lists->untils[node] && lists->untils[node] != since;
+}
+
+/* nodes[node + 2] counts; once summed up, nodes[node + 1] runs from the begin
+ * of the list to its end. */
+static void count_entry(const struct lists *lists, uint32_t node,
+			const struct tickmap_span *span)
+{
+	lists->history->nodes[node + 2] +=
+		1 + has_gap(lists, node, span->since);
+	lists->untils[node] = span->until;
+}
+
+static void add_entry(const struct lists *lists, uint32_t node,
+		      const struct tickmap_span *span)
+{
+	uint32_t *place = &lists->history->nodes[node + 1];
+
+	if (has_gap(lists, node, span->since))
+		set_entry(lists->history, (*place)++, lists->untils[node],
+			  NO_NUMBER);
+	set_entry(lists->history, (*place)++, span->since, span->number);
+	lists->untils[node] = span->until;
+}
+
+/* The fewest nodes that together cover the leaves; or the leaves. */
+static void visit(const struct lists *lists, struct leaves leaves,
+		  const struct tickmap_span *span,
+		  void (*node)(const struct lists *lists, uint32_t node,
+			       const struct tickmap_span *span))
+{
+	for (; lists->flat && leaves.low < leaves.high; leaves.low++)
+		node(lists, leaves.low, span);
+	for (; leaves.low < leaves.high; leaves.low /= 2, leaves.high /= 2) {
+		if (leaves.low & 1)
+			node(lists, leaves.low++, span);
+		if (leaves.high & 1)
+			node(lists, --leaves.high, span);
 	}
 }
 
@@ -263,27 +308,54 @@ static bool find_leaves(struct tickmap_history *history, struct leaves *leaves)
 	return covered <= FLAT * (uint64_t)history->spans.count;
 }
 
-static bool fill_nodes(struct tickmap_history *history, struct leaves *leaves)
+static bool count_entries(const struct lists *lists,
+			  const struct leaves *leaves)
 {
-	uint32_t count = (uint32_t)history->spans.count;
-	bool flat = find_leaves(history, leaves);
+	struct tickmap_history *history = lists->history;
+	uint32_t nodes = 2 * history->leaves;
 	uint64_t total = 0;
 
-	for (uint32_t i = 0; i < count; i++)
-		count_nodes(history, leaves[i], flat);
-	for (size_t node = 2; node < 2 * (size_t)history->leaves + 2; node++) {
-		total += history->nodes[node];
+	for (size_t i = 0; i < history->spans.count; i++)
+		visit(lists, leaves[i], &history->spans.items[i], count_entry);
+	for (uint32_t node = 0; node < nodes; node++) {
+		total += history->nodes[node + 2] +
+			 has_gap(lists, node, UINT64_MAX);
 		if (total > UINT32_MAX)
 			return false;
-		history->nodes[node] = (uint32_t)total;
+		history->nodes[node + 2] = (uint32_t)total;
 	}
-	history->list =
-		tickmap_platform_large_block(total * sizeof(*history->list));
-	if (!history->list)
-		return false;
-	for (uint32_t i = 0; i < count; i++)
-		put_in_nodes(history, leaves[i], i, flat);
-	return flat || find_levels(history);
+	history->words = tickmap_platform_large_block(total * ENTRY *
+						      sizeof(*history->words));
+	return history->words != NULL;
+}
+
+static void add_entries(const struct lists *lists, const struct leaves *leaves)
+{
+	struct tickmap_history *history = lists->history;
+	uint32_t nodes = 2 * history->leaves;
+
+	memset(lists->untils, 0, nodes * sizeof(*lists->untils));
+	for (size_t i = 0; i < history->spans.count; i++)
+		visit(lists, leaves[i], &history->spans.items[i], add_entry);
+	for (uint32_t node = 0; node < nodes; node++)
+		if (has_gap(lists, node, UINT64_MAX))
+			set_entry(history, history->nodes[node + 1]++,
+				  lists->untils[node], NO_NUMBER);
+}
+
+static bool fill_nodes(struct tickmap_history *history, struct leaves *leaves)
+{
+	uint32_t nodes = 2 * history->leaves;
+	struct lists lists = { .history = history };
+	bool ok;
+
+	lists.flat = find_leaves(history, leaves);
+	lists.untils = calloc(nodes, sizeof(*lists.untils));
+	ok = lists.untils && count_entries(&lists, leaves);
+	if (ok)
+		add_entries(&lists, leaves);
+	free(lists.untils);
+	return ok && (lists.flat || find_levels(history));
 }
 
 static bool build(struct tickmap_history *history)
@@ -291,10 +363,9 @@ static bool build(struct tickmap_history *history)
 	struct leaves *leaves;
 	bool ok;
 
-	if (!sort_spans(history) || !find_bounds(history) ||
-	    !build_steps(history))
+	if (!sort_spans(history) || !find_bounds(history))
 		return false;
-	for (history->leaves = 1; history->leaves < history->bounds.count;)
+	for (history->leaves = 1; history->leaves < history->step_counts[0];)
 		history->leaves *= 2;
 	size_t room =
 		(2 * (size_t)history->leaves + 2) * sizeof(*history->nodes);
@@ -348,22 +419,21 @@ static uint32_t next_node(struct path *path)
 	return path->leaf >> level;
 }
 
-/* In a node's list: the place behind the last span since `when` or earlier. */
+/* In a node's list: the place behind the last entry since `when` or before. */
 static uint32_t list_up_to(const struct tickmap_history *history, uint32_t node,
 			   uint64_t when)
 {
 	enum { LINES_MAX = 8, LINE = 64 };
 	uint32_t low = history->nodes[node], high = history->nodes[node + 1];
-	const char *line = (const char *)&history->list[low];
+	const char *line = (const char *)(history->words + ENTRY * (size_t)low);
+	const char *end = (const char *)(history->words + ENTRY * (size_t)high);
 
 	/* All that a short list has at once, and not one after the other. */
-	for (unsigned i = 0;
-	     i < LINES_MAX && line < (const char *)&history->list[high];
-	     i++, line += LINE)
+	for (unsigned i = 0; i < LINES_MAX && line < end; i++, line += LINE)
 		__builtin_prefetch(line);
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		if (history->list[middle].since <= when)
+		if (since_of(history, middle) <= when)
 			low = middle + 1;
 		else
 			high = middle;
@@ -371,72 +441,90 @@ static uint32_t list_up_to(const struct tickmap_history *history, uint32_t node,
 	return low;
 }
 
-static bool lives(const struct tickmap_piece *span, uint64_t when)
+/* An entry that has a number as a piece. */
+static struct tickmap_piece piece_of(const struct tickmap_history *history,
+				     uint32_t node, uint32_t entry)
 {
-	return when < span->until || span->until == UINT64_MAX;
+	bool is_last = entry + 1 == history->nodes[node + 1];
+
+	return (struct tickmap_piece) {
+		.since = since_of(history, entry),
+		.until = is_last ? UINT64_MAX : since_of(history, entry + 1),
+		.number = number_of(history, entry),
+	};
 }
 
-const struct tickmap_piece *
-tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
-		   uint64_t when)
+bool tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
+			uint64_t when, struct tickmap_piece *ret_piece)
 {
 	struct path path = path_of(history, avma);
 
 	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t place = list_up_to(history, node, when);
-		const struct tickmap_piece *span;
-		if (place == history->nodes[node])
+		if (place == history->nodes[node] ||
+		    number_of(history, place - 1) == NO_NUMBER)
 			continue;
-		span = &history->list[place - 1];
-		if (lives(span, when))
-			return span;
+		*ret_piece = piece_of(history, node, place - 1);
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
-const struct tickmap_piece *
-tickmap_history_before(const struct tickmap_history *history, uint64_t avma,
-		       uint64_t when)
+bool tickmap_history_before(const struct tickmap_history *history,
+			    uint64_t avma, uint64_t when,
+			    struct tickmap_piece *ret_piece)
 {
-	const struct tickmap_piece *best = NULL;
 	struct path path = path_of(history, avma);
+	bool found = false;
 
 	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t begin = history->nodes[node];
 		uint32_t place = list_up_to(history, node, when);
-		const struct tickmap_piece *span;
-		if (place > begin && lives(&history->list[place - 1], when))
-			place--;
-		if (place == begin)
+		struct tickmap_piece piece;
+		/* What holds now, or the gap, has not ended. */
+		if (place < begin + 2)
 			continue;
-		span = &history->list[place - 1];
-		if (!best || span->until > best->until)
-			best = span;
+		place -= 2;
+		if (number_of(history, place) == NO_NUMBER) {
+			if (place == begin)
+				continue;
+			place--;
+		}
+		piece = piece_of(history, node, place);
+		if (!found || piece.until > ret_piece->until)
+			*ret_piece = piece;
+		found = true;
 	}
-	return best;
+	return found;
 }
 
-const struct tickmap_piece *
-tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
-		      uint64_t when)
+bool tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
+			   uint64_t when, struct tickmap_piece *ret_piece)
 {
-	const struct tickmap_piece *best = NULL;
 	struct path path = path_of(history, avma);
+	bool found = false;
 
 	for (uint32_t node; (node = next_node(&path));) {
 		uint32_t place = list_up_to(history, node, when);
-		if (place == history->nodes[node + 1])
+		uint32_t end = history->nodes[node + 1];
+		struct tickmap_piece piece;
+		if (place < end && number_of(history, place) == NO_NUMBER)
+			place++;
+		if (place == end)
 			continue;
-		if (!best || history->list[place].since < best->since)
-			best = &history->list[place];
+		piece = piece_of(history, node, place);
+		if (!found || piece.since < ret_piece->since)
+			*ret_piece = piece;
+		found = true;
 	}
-	return best;
+	return found;
 }
 
 uint64_t tickmap_history_reach(const struct tickmap_history *history,
 			       uint64_t avma)
 {
 	size_t bound = bounds_up_to(history, avma);
-	return bound < history->bounds.count ? history->bounds.items[bound] - 1
-					     : UINT64_MAX;
+	return history->leaves && bound < history->step_counts[0]
+		       ? history->steps[0][bound] - 1
+		       : UINT64_MAX;
 }

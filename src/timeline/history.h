@@ -23,7 +23,7 @@ struct tickmap_span {
 	uint32_t number;       /* does not fall where `since` grows */
 };
 
-/* What a list has of a span, and what answers are. */
+/* What answers are. */
 struct tickmap_piece {
 	uint64_t since, until;
 	uint32_t number;
@@ -34,16 +34,16 @@ enum { TICKMAP_HISTORY_HEIGHT = 8 };
 /* Zeroed means empty. */
 struct tickmap_history {
 	TICKMAP_VEC(struct tickmap_span) spans;
-	TICKMAP_VEC(uint64_t) bounds; /* where elementary ranges begin */
-	/* [0]: the bounds; above, every 16th of the level below. */
+	/* [0]: the bounds, where elementary ranges begin; above, every 16th of
+	 * the level below. */
 	uint64_t *steps[TICKMAP_HISTORY_HEIGHT];
 	size_t step_counts[TICKMAP_HISTORY_HEIGHT];
 	unsigned height;
 	uint32_t leaves;  /* of the tree: a power of two */
-	uint32_t *nodes;  /* where a node's list begins */
+	uint32_t *nodes;  /* the entry with which a node's list begins */
 	uint32_t *levels; /* a leaf's bits: the levels with a list; NULL: only
 			     the leaves have */
-	struct tickmap_piece *list;
+	uint32_t *words;  /* the entries of all lists */
 };
 
 void tickmap_history_free(struct tickmap_history *history);
@@ -55,19 +55,17 @@ bool tickmap_history_add(struct tickmap_history *history,
 /* After the last add, before the first question; once. */
 bool tickmap_history_build(struct tickmap_history *history);
 
-/* The span that holds the point; NULL: none. */
-const struct tickmap_piece *
-tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
-		   uint64_t when);
+/* The span that holds the point, if there is one. */
+bool tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
+			uint64_t when, struct tickmap_piece *ret_piece);
 
 /* The last span at this address that ended at or before that time, and the
- * first that began after it. */
-const struct tickmap_piece *
-tickmap_history_before(const struct tickmap_history *history, uint64_t avma,
-		       uint64_t when);
-const struct tickmap_piece *
-tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
-		      uint64_t when);
+ * first that began after it, if there is one. */
+bool tickmap_history_before(const struct tickmap_history *history,
+			    uint64_t avma, uint64_t when,
+			    struct tickmap_piece *ret_piece);
+bool tickmap_history_after(const struct tickmap_history *history, uint64_t avma,
+			   uint64_t when, struct tickmap_piece *ret_piece);
 
 /* The last address for which everything is as it is at `avma`. */
 uint64_t tickmap_history_reach(const struct tickmap_history *history,

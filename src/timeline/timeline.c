@@ -11,6 +11,7 @@
  */
 #include "timeline/timeline.h"
 
+#include "platform/platform.h"
 #include "timeline/history.h"
 #include "timeline/segments.h"
 
@@ -177,9 +178,9 @@ bool tickmap_timeline_fork(struct tickmap_timeline *timeline, uint64_t when,
 
 static const struct generation *
 generation_of(const struct tickmap_timeline *timeline,
-	      const struct tickmap_piece *span)
+	      struct tickmap_piece piece)
 {
-	return &timeline->generations.items[span->number];
+	return &timeline->generations.items[piece.number];
 }
 
 /*
@@ -192,8 +193,9 @@ static const struct generation *look_up(const struct tickmap_timeline *timeline,
 {
 	for (;;) {
 		const struct layer *layer = &timeline->layers[l];
-		const struct tickmap_piece *span =
-			tickmap_history_at(&layer->owned, avma, when);
+		struct tickmap_piece piece;
+		bool found =
+			tickmap_history_at(&layer->owned, avma, when, &piece);
 		if (reach) {
 			uint64_t owned =
 				tickmap_history_reach(&layer->owned, avma);
@@ -204,11 +206,11 @@ static const struct generation *look_up(const struct tickmap_timeline *timeline,
 			if (holes < *reach)
 				*reach = holes;
 		}
-		if (span)
-			return generation_of(timeline, span);
+		if (found)
+			return generation_of(timeline, piece);
 		if (!timeline->parent || when < timeline->fork_when ||
 		    (timeline->has_exec && when >= timeline->exec_when) ||
-		    tickmap_history_at(&layer->holes, avma, when))
+		    tickmap_history_at(&layer->holes, avma, when, &piece))
 			return NULL;
 		when = timeline->fork_when;
 		timeline = timeline->parent;
@@ -464,6 +466,11 @@ bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
 		timeline->failed = !tickmap_history_build(&layer->owned) ||
 				   !tickmap_history_build(&layer->holes);
 	}
+	timeline->generations.items = tickmap_platform_settle(
+		timeline->generations.items,
+		timeline->generations.count *
+			sizeof(*timeline->generations.items));
+	timeline->generations.capacity = timeline->generations.count;
 	return !timeline->failed;
 }
 
@@ -500,18 +507,17 @@ tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
 	static const enum tickmap_layer order[] = { TICKMAP_LAYER_CODE,
 						    TICKMAP_LAYER_FILE };
 	const struct generation *found = NULL;
-	const struct tickmap_piece *next = NULL;
+	struct tickmap_piece next;
 
 	for (int i = 0; i < 2; i++) {
 		found = look_up(timeline, order[i], when, avma, NULL);
 		if (found)
 			return owner_of(found, order[i]);
 	}
-	if (slack_ns)
-		next = tickmap_history_after(
-			&timeline->layers[TICKMAP_LAYER_CODE].owned, avma,
-			when);
-	if (next && next->since - when <= slack_ns) {
+	if (slack_ns &&
+	    tickmap_history_after(&timeline->layers[TICKMAP_LAYER_CODE].owned,
+				  avma, when, &next) &&
+	    next.since - when <= slack_ns) {
 		struct tickmap_owner owner = owner_of(
 			generation_of(timeline, next), TICKMAP_LAYER_CODE);
 		owner.early = true;
@@ -528,25 +534,26 @@ ended_before(const struct tickmap_timeline *timeline, uint64_t when,
 	     uint64_t avma, uint64_t *ret_when)
 {
 	const struct tickmap_timeline *t = timeline;
-	const struct tickmap_piece *span = tickmap_history_before(
-		&t->layers[TICKMAP_LAYER_CODE].owned, avma, when);
+	struct tickmap_piece piece;
+	bool found = tickmap_history_before(
+		&t->layers[TICKMAP_LAYER_CODE].owned, avma, when, &piece);
 
-	if (span)
-		when = span->until;
-	while (!span && t->parent && when >= t->fork_when) {
+	if (found)
+		when = piece.until;
+	while (!found && t->parent && when >= t->fork_when) {
 		when = t->fork_when;
 		t = t->parent;
 		const struct tickmap_history *code =
 			&t->layers[TICKMAP_LAYER_CODE].owned;
-		span = tickmap_history_at(code, avma, when);
-		if (span)
+		found = tickmap_history_at(code, avma, when, &piece);
+		if (found)
 			break;
-		span = tickmap_history_before(code, avma, when);
-		if (span)
-			when = span->until;
+		found = tickmap_history_before(code, avma, when, &piece);
+		if (found)
+			when = piece.until;
 	}
 	*ret_when = when;
-	return span ? generation_of(t, span) : NULL;
+	return found ? generation_of(t, piece) : NULL;
 }
 
 struct tickmap_owner
@@ -560,11 +567,13 @@ tickmap_timeline_before(const struct tickmap_timeline *timeline, uint64_t when,
 int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
 			      uint64_t when, uint64_t avma)
 {
-	const struct tickmap_piece *after = tickmap_history_after(
-		&timeline->layers[TICKMAP_LAYER_CODE].owned, avma, when);
+	struct tickmap_piece after;
+	bool comes = tickmap_history_after(
+		&timeline->layers[TICKMAP_LAYER_CODE].owned, avma, when,
+		&after);
 	uint64_t ended;
 
 	if (!ended_before(timeline, when, avma, &ended))
-		return after ? 1 : 0;
-	return after && after->since - when < when - ended ? 1 : -1;
+		return comes ? 1 : 0;
+	return comes && after.since - when < when - ended ? 1 : -1;
 }

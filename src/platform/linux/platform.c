@@ -28,16 +28,29 @@ uint64_t tickmap_mono_ns(void)
 
 void *tickmap_platform_large_block(size_t size)
 {
-	const size_t page = 2 << 20;
+	const size_t line = 64, page = 2 << 20;
+	bool is_large = size >= 2 * page;
 	void *block;
 
-	if (size < 2 * page)
-		return malloc(size);
-	if (posix_memalign(&block, page, size))
+	if (posix_memalign(&block, is_large ? page : line, size))
 		return NULL;
+	if (!is_large)
+		return block;
 	/* Whole ones only: a page in part would cost memory for nothing. */
 	madvise(block, size & ~(page - 1), MADV_HUGEPAGE);
 	return block;
+}
+
+void *tickmap_platform_settle(void *block, size_t size)
+{
+	void *settled =
+		block && size ? tickmap_platform_large_block(size) : NULL;
+
+	if (!settled)
+		return block;
+	memcpy(settled, block, size);
+	free(block);
+	return settled;
 }
 
 void tickmap_platform_give_memory_back(void)
