@@ -13,6 +13,7 @@
 #include "functions.h"
 #include "hook.h"
 #include "publish.h"
+#include "switching.h"
 
 /* NULL: as before. 0 and an exception for anything else but the three. */
 static int convert_format(PyObject *object, void *address)
@@ -152,6 +153,7 @@ static void publish_and_install(const struct tickmap_publish_request *request)
 {
 	int anew;
 
+	tickmap_switching_begin();
 	int status = tickmap_publish_open(request, &anew);
 	if (status != TICKMAP_EMIT_OK)
 		raise_status(status);
@@ -159,6 +161,7 @@ static void publish_and_install(const struct tickmap_publish_request *request)
 		raise_status(TICKMAP_EMIT_E_OS);
 	else if (tickmap_hook_install() > 0 && anew)
 		tickmap_functions_publish_again();
+	tickmap_switching_end();
 }
 
 PyDoc_STRVAR(

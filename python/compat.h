@@ -45,9 +45,9 @@ typedef PyObject *(*tickmap_entry)(PyThreadState *, tickmap_frame *, int,
 
 /*
  * Where a code object's block of co_extra may be made by us: it is freed by
- * PyMem_Free, and nobody else changes it meanwhile.
+ * PyMem_Free.
  */
-#if !defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000
+#if PY_VERSION_HEX < 0x030E0000
 #define TICKMAP_OWN_EXTRA_BLOCK
 #endif
 
@@ -75,10 +75,12 @@ typedef PyObject *(*tickmap_entry)(PyThreadState *, tickmap_frame *, int,
 #define GATE_DEFINE(name) static PyMutex name
 #define GATE_ENTER(name) PyMutex_Lock(&(name))
 #define GATE_LEAVE(name) PyMutex_Unlock(&(name))
+#define GATE_RESET(name) ((name) = (PyMutex) { 0 })
 #else
 #define GATE_DEFINE(name) struct name
 #define GATE_ENTER(name) ((void)0)
 #define GATE_LEAVE(name) ((void)0)
+#define GATE_RESET(name) ((void)0)
 #endif
 
 #if PY_VERSION_HEX >= 0x030C0000

@@ -15,6 +15,11 @@
 /* From now on. Returns 0, or an errno. */
 int tickmap_forked_watch(void);
 
+/* The same for what needs the interpreter; a thread that forks may be the only
+ * one that is not in a call so deep that it has taken the hook out. Once for
+ * each interpreter. Returns 0, or -1 with an exception set. */
+int tickmap_forked_watch_interpreter(void);
+
 /* The uncommon way of a call: publish, if this is a child's first one. */
 void tickmap_forked_call(void);
 

@@ -16,6 +16,7 @@ struct tickmap_stack {
 	uintptr_t floor; /* hooked calls stay above this */
 	uintptr_t span;	 /* from floor to the stack's top; 0: not known yet */
 	uintptr_t size;	 /* the whole stack's; 0: unknown */
+	int suspended;	 /* calls of this thread that run without the hook */
 };
 
 /* Initial-exec: one load in the hook, where the general model would call. */

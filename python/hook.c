@@ -16,6 +16,7 @@
 #include "guard.h"
 #include "inlined.h"
 #include "native.h"
+#include "switching.h"
 
 /* Bit 0 of a kept entry: calls must be shown to inlined.c. Code that has no
  * trampoline keeps the address of `straight` instead. */
@@ -31,8 +32,9 @@ static struct {
 	struct tickmap_frame_layout layout;
 	PyInterpreterState *interp;
 	int active;
-	int buried;    /* switched off while another tool stood over us */
-	int aside;     /* switched off until another evaluator is gone */
+	int buried; /* switched off while another tool stood over us */
+	int aside;  /* switched off until another evaluator is gone */
+	int preparing;
 	int suspended; /* calls now running that took the hook out */
 } hook = { .index = -1, .direct_index = PY_SSIZE_T_MAX };
 
@@ -77,6 +79,8 @@ static PyObject *straight(PyThreadState *tstate, tickmap_frame *frame,
 static int keep_in_own_block(PyCodeObject *code, uintptr_t value)
 {
 #ifdef TICKMAP_OWN_EXTRA_BLOCK
+	void *none = NULL;
+
 	if (!hook.reads_directly || code->co_extra)
 		return 0;
 	size_t slots = (size_t)hook.index + 1;
@@ -87,8 +91,11 @@ static int keep_in_own_block(PyCodeObject *code, uintptr_t value)
 		return 0;
 	extra->size = hook.index + 1;
 	extra->slots[hook.index] = (void *)value;
-	code->co_extra = extra;
-	return 1;
+	if (__atomic_compare_exchange_n(&code->co_extra, &none, extra, 0,
+					__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		return 1;
+	PyMem_Free(extra);
+	return 0;
 #else
 	(void)code;
 	(void)value;
@@ -140,23 +147,40 @@ static NOINLINE tickmap_entry entry_of(const tickmap_frame *frame)
 
 static PyObject *tickmap_evaluate(PyThreadState *, tickmap_frame *, int);
 
+static int is_active(void)
+{
+	return __atomic_load_n(&hook.active, __ATOMIC_RELAXED);
+}
+
+static _PyFrameEvalFunction below(void)
+{
+	return __atomic_load_n(&hook.below, __ATOMIC_RELAXED);
+}
+
 static void suspend(void)
 {
 	GATE_ENTER(suspend_gate);
 	hook.suspended++;
+	tickmap_stack.suspended++;
 	if (_PyInterpreterState_GetEvalFrameFunc(hook.interp) ==
 	    tickmap_evaluate)
-		_PyInterpreterState_SetEvalFrameFunc(hook.interp, hook.below);
+		tickmap_set_evaluator(hook.interp, hook.below);
 	GATE_LEAVE(suspend_gate);
+}
+
+static void put_back_unless_suspended(void)
+{
+	if (hook.suspended == 0 && hook.active &&
+	    _PyInterpreterState_GetEvalFrameFunc(hook.interp) == hook.below)
+		tickmap_set_evaluator(hook.interp, tickmap_evaluate);
 }
 
 static void resume(void)
 {
 	GATE_ENTER(suspend_gate);
-	if (--hook.suspended == 0 && hook.active &&
-	    _PyInterpreterState_GetEvalFrameFunc(hook.interp) == hook.below)
-		_PyInterpreterState_SetEvalFrameFunc(hook.interp,
-						     tickmap_evaluate);
+	hook.suspended--;
+	tickmap_stack.suspended--;
+	put_back_unless_suspended();
 	GATE_LEAVE(suspend_gate);
 }
 
@@ -170,7 +194,7 @@ static NOINLINE PyObject *evaluate_unhooked(PyThreadState *tstate,
 {
 	suspend();
 	int taken = tickmap_stack_clamp(tstate);
-	PyObject *result = hook.below(tstate, frame, throwflag);
+	PyObject *result = below()(tstate, frame, throwflag);
 	tickmap_stack_unclamp(tstate, taken);
 	resume();
 	return result;
@@ -181,23 +205,23 @@ static NOINLINE PyObject *evaluate_unhooked(PyThreadState *tstate,
 static int calls_can_be_inlined(void)
 {
 	return PY_VERSION_HEX >= 0x030B0000 &&
-	       hook.below == _PyEval_EvalFrameDefault;
+	       below() == _PyEval_EvalFrameDefault;
 }
 
 static NOINLINE PyObject *evaluate_uncommon(PyThreadState *tstate,
 					    tickmap_frame *frame, int throwflag)
 {
-	if (!hook.active) /* a tool put over us still calls us */
-		return hook.below(tstate, frame, throwflag);
+	if (!is_active()) /* a tool put over us still calls us */
+		return below()(tstate, frame, throwflag);
 	tickmap_forked_call();
 	if (tickmap_stack.span == 0)
 		tickmap_stack_find();
 	if (!tickmap_stack_has_room()) {
 		if (calls_can_be_inlined())
 			return evaluate_unhooked(tstate, frame, throwflag);
-		return hook.below(tstate, frame, throwflag);
+		return below()(tstate, frame, throwflag);
 	}
-	return entry_of(frame)(tstate, frame, throwflag, hook.below);
+	return entry_of(frame)(tstate, frame, throwflag, below());
 }
 
 static NOINLINE PyObject *evaluate_concerned(PyThreadState *tstate,
@@ -205,7 +229,7 @@ static NOINLINE PyObject *evaluate_concerned(PyThreadState *tstate,
 					     int throwflag, uintptr_t entry)
 {
 	tickmap_inlined_call(frame, &hook.layout);
-	return ((tickmap_entry)entry)(tstate, frame, throwflag, hook.below);
+	return ((tickmap_entry)entry)(tstate, frame, throwflag, below());
 }
 
 static PyObject *tickmap_evaluate(PyThreadState *tstate, tickmap_frame *frame,
@@ -221,12 +245,12 @@ static PyObject *tickmap_evaluate(PyThreadState *tstate, tickmap_frame *frame,
 			return evaluate_concerned(tstate, frame, throwflag,
 						  entry);
 	}
-	return ((tickmap_entry)entry)(tstate, frame, throwflag, hook.below);
+	return ((tickmap_entry)entry)(tstate, frame, throwflag, below());
 }
 
 static void set_active(int active)
 {
-	hook.active = active;
+	__atomic_store_n(&hook.active, active, __ATOMIC_RELAXED);
 	__atomic_store_n(&hook.direct_index,
 			 active && hook.reads_directly ? hook.index
 						       : PY_SSIZE_T_MAX,
@@ -263,20 +287,26 @@ static int reads_directly(PyObject *code)
 	return found;
 }
 
-/* Once per interpreter: co_extra has 255 places, and none is given back. */
-static int prepare(PyInterpreterState *interp)
+/* What ends an interpreter or splits it is told to us. */
+static int watch_interpreter(void)
 {
-	if (hook.index >= 0)
-		return 0;
+	if (Py_AtExit(forget_interpreter) == 0)
+		return tickmap_forked_watch_interpreter();
+	PyErr_SetString(PyExc_RuntimeError,
+			"too many functions to call at exit");
+	return -1;
+}
+
+/* Once per interpreter: co_extra has 255 places, and none is given back. */
+static int prepare_anew(PyInterpreterState *interp)
+{
 	if (tickmap_calibrate(interp, &hook.layout) < 0)
 		return -1;
 	PyObject *code = Py_CompileString("0", "<tickmap>", Py_eval_input);
 	if (!code)
 		return -1;
-	if (Py_AtExit(forget_interpreter) < 0) {
+	if (watch_interpreter() < 0) {
 		Py_DECREF(code);
-		PyErr_SetString(PyExc_RuntimeError,
-				"too many functions to call at exit");
 		return -1;
 	}
 	hook.index = request_extra_index(NULL);
@@ -293,6 +323,22 @@ static int prepare(PyInterpreterState *interp)
 	return 0;
 }
 
+/* What is run here may run a finalizer, which may want to switch as well. */
+static int prepare(PyInterpreterState *interp)
+{
+	if (hook.index >= 0)
+		return 0;
+	if (hook.preparing) {
+		PyErr_SetString(PyExc_RuntimeError,
+				"tickmap is being activated already");
+		return -1;
+	}
+	hook.preparing = 1;
+	int result = prepare_anew(interp);
+	hook.preparing = 0;
+	return result;
+}
+
 static void put_on_top(PyInterpreterState *interp)
 {
 	_PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interp);
@@ -305,9 +351,25 @@ static void put_on_top(PyInterpreterState *interp)
 	/* The tool over us still calls us: over it we would make a loop. */
 	if (hook.buried && now != hook.below)
 		return;
-	hook.below = now;
+	__atomic_store_n(&hook.below, now, __ATOMIC_RELAXED);
 	hook.buried = 0;
-	_PyInterpreterState_SetEvalFrameFunc(interp, tickmap_evaluate);
+	tickmap_set_evaluator(interp, tickmap_evaluate);
+}
+
+static int install(PyInterpreterState *interp)
+{
+	if (hook.active)
+		return 1;
+	if (prepare(interp) < 0)
+		return -1;
+	GATE_ENTER(suspend_gate);
+	put_on_top(interp);
+	set_active(1);
+	GATE_LEAVE(suspend_gate);
+	hook.aside = 0;
+	tickmap_inlined_sweep();
+	tickmap_native_watch();
+	return 1;
 }
 
 int tickmap_hook_install(void)
@@ -316,46 +378,64 @@ int tickmap_hook_install(void)
 
 	if (interp != PyInterpreterState_Main())
 		return 0;
-	if (hook.active)
-		return 1;
-	if (prepare(interp) < 0)
-		return -1;
-	put_on_top(interp);
-	set_active(1);
-	hook.aside = 0;
-	tickmap_inlined_sweep();
-	tickmap_native_watch();
-	return 1;
+	tickmap_switching_begin();
+	int result = install(interp);
+	tickmap_switching_end();
+	return result;
+}
+
+static void take_off(void)
+{
+	if (hook.suspended > 0)
+		return;
+	hook.buried = _PyInterpreterState_GetEvalFrameFunc(hook.interp) !=
+		      tickmap_evaluate;
+	if (!hook.buried)
+		tickmap_set_evaluator(hook.interp, hook.below);
 }
 
 void tickmap_hook_remove(void)
 {
 	if (PyThreadState_Get()->interp != PyInterpreterState_Main())
 		return;
+	tickmap_switching_begin();
 	hook.aside = 0;
-	if (!hook.active)
-		return;
-	set_active(0);
-	if (hook.suspended > 0)
-		return;
-	hook.buried = _PyInterpreterState_GetEvalFrameFunc(hook.interp) !=
-		      tickmap_evaluate;
-	if (!hook.buried)
-		_PyInterpreterState_SetEvalFrameFunc(hook.interp, hook.below);
+	if (hook.active) {
+		GATE_ENTER(suspend_gate);
+		set_active(0);
+		take_off();
+		GATE_LEAVE(suspend_gate);
+	}
+	tickmap_switching_end();
 }
 
 int tickmap_hook_is_active(void)
 {
-	return hook.active &&
+	return is_active() &&
 	       PyThreadState_Get()->interp == PyInterpreterState_Main();
+}
+
+void tickmap_hook_forked(void)
+{
+	GATE_RESET(extra_gate);
+	GATE_RESET(suspend_gate);
+	hook.suspended = tickmap_stack.suspended;
+}
+
+void tickmap_hook_in_child(void)
+{
+	if (hook.interp == PyThreadState_Get()->interp)
+		put_back_unless_suspended();
 }
 
 int tickmap_hook_step_aside(void)
 {
 	if (!tickmap_hook_is_active())
 		return 0;
+	tickmap_switching_begin();
 	tickmap_hook_remove();
 	hook.aside = 1;
+	tickmap_switching_end();
 	return 1;
 }
 

@@ -28,4 +28,11 @@ int tickmap_hook_is_active(void);
 int tickmap_hook_step_aside(void);
 void tickmap_hook_come_back(void);
 
+/*
+ * In a forked child, which has none of the other threads: at once, without the
+ * interpreter; and as soon as there is one, if it is ours.
+ */
+void tickmap_hook_forked(void);
+void tickmap_hook_in_child(void);
+
 #endif

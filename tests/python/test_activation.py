@@ -291,3 +291,60 @@ def test_it_can_be_toggled_ten_thousand_times_while_threads_run(python, run):
     """))  # fmt: skip
     assert result.out == "True True True\n" and result.err == ""
     assert jitdump.read_one(result).named("work")
+
+
+def test_threads_that_switch_it_on_and_off_at_once_leave_it_whole(python, run):
+    """The first time, at which the interpreter's frames are looked at, too."""
+    result = run(python, program("""
+        import threading
+        sys.setswitchinterval(1e-6)
+        start = threading.Barrier(8)
+        def called(): return 1
+        def work(i):
+            start.wait()
+            for _ in range(300):
+                tickmap.activate()
+                called()
+                with tickmap.activated(): called()
+                tickmap.deactivate()
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        [t.start() for t in threads]
+        [t.join() for t in threads]
+        print(tickmap.is_active(), tickmap.activate())
+        def last(): return called()
+        last()
+        tickmap.deactivate()
+        def unseen(): pass
+        unseen()
+    """))  # fmt: skip
+    assert result.out == "False True\n" and result.err == ""
+    dump = jitdump.read_one(result)
+    assert dump.named("last") and len(dump.named("called")) == 1 and not dump.named("unseen")
+
+
+def test_a_finalizer_may_switch_it_while_it_is_switched(python, run):
+    result = run(python, program("""
+        import gc
+        gc.set_threshold(1)
+        class Cycle:
+            def __init__(self): self.own = self
+            def __del__(self):
+                try: tickmap.activate() if len(seen) % 2 else tickmap.deactivate()
+                except RuntimeError: pass
+                seen.append(1)
+        seen = []
+        for i in range(200):
+            Cycle()
+            try: tickmap.activate()
+            except RuntimeError: pass
+            Cycle()
+            tickmap.deactivate()
+        gc.set_threshold(700)
+        gc.collect()
+        tickmap.activate()
+        def last(): pass
+        last()
+        print(tickmap.is_active(), len(seen))
+    """))  # fmt: skip
+    assert result.out == "True 400\n" and result.err == ""
+    assert jitdump.read_one(result).named("last")

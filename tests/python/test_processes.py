@@ -226,3 +226,38 @@ def test_subinterpreters_run_as_without_us(python, run):
 def test_no_thread_of_ours_is_started(python, run):
     program = "import os\nprint(os.listdir('/proc/self/task') == [str(os.getpid())])"
     assert run(python, program).out == "True\n"
+
+
+def test_a_child_has_frames_though_another_thread_of_its_parent_was_too_deep_for_them(python, run):
+    program = """
+    import os, sys, threading, warnings
+    warnings.simplefilter("ignore")
+    sys.setrecursionlimit(100_000)
+    threading.stack_size(64 << 20)
+    deep, over = threading.Event(), threading.Event()
+    def down(n):
+        if n:
+            down(n - 1)
+        else:
+            deep.set()
+            over.wait()
+    thread = threading.Thread(target=down, args=(50_000,))
+    thread.start()
+    deep.wait()
+    child = os.fork()
+    if child == 0:
+        def in_child(): pass
+        in_child()
+        os._exit(0)
+    status = os.waitpid(child, 0)[1]
+    over.set()
+    thread.join()
+    def afterwards(): pass
+    afterwards()
+    print(os.getpid(), child, status)
+    """
+    result = run(python, program)
+    parent, child, status = map(int, result.out.split())
+    assert status == 0
+    dumps = jitdump.read_all(result)
+    assert dumps[child].named("in_child") and dumps[parent].named("afterwards")
