@@ -3,13 +3,18 @@
 
 #include <string.h>
 
+enum { FIRST_BYTES = 96 };
+
 bool tickmap_vec_grow(void *items, size_t *capacity, size_t want,
 		      size_t element)
 {
-	size_t next = *capacity < 8 ? 8 : *capacity + *capacity / 2;
+	size_t next = *capacity + *capacity / 2 + 1;
 	size_t bytes;
 	void *old, *grown;
 
+	/* Many small arrays hold one or two elements. */
+	if (!*capacity)
+		next = FIRST_BYTES / element + 1;
 	if (next < want)
 		next = want;
 	if (__builtin_mul_overflow(next, element, &bytes))

@@ -58,32 +58,75 @@ static uint8_t reason_of(enum tickmap_symbol_reason reason)
 	return TICKMAP_UNRESOLVED_NO_FUNCTION;
 }
 
-/* A symbol may have an empty name. */
-static tickmap_str name_or_offset(struct tickmap_loader *loader,
-				  const struct tickmap_symbol *symbol,
-				  const char *dso)
+/*
+ * What is remembered of single addresses, and names that are no more than an
+ * address, may not take more memory than what told them: so many for any
+ * recording, and a few more for a large one.
+ */
+enum { ADDRESSES_MAX = 1 << 17, STACKS_AN_ADDRESS = 32 };
+
+static bool has_room(const struct tickmap_loader *loader, size_t count)
 {
+	return count <
+	       ADDRESSES_MAX + loader->stacks.all.count / STACKS_AN_ADDRESS;
+}
+
+/* Those that are too many share the name of their file. */
+static tickmap_str name_place(struct tickmap_loader *loader, const char *where,
+			      uint64_t at)
+{
+	size_t before = tickmap_strings_count(loader->profile->strings);
 	char text[256];
 
-	if (symbol->name)
-		return symbol->name;
-	snprintf(text, sizeof(text), "[%s+0x%llx]", dso,
-		 (unsigned long long)symbol->start);
-	return intern(loader, text);
+	if (has_room(loader, loader->unnamed_places))
+		snprintf(text, sizeof(text), "[%s+0x%llx]", where,
+			 (unsigned long long)at);
+	else
+		snprintf(text, sizeof(text), "[%s]", where);
+	tickmap_str name = intern(loader, text);
+	loader->unnamed_places +=
+		tickmap_strings_count(loader->profile->strings) > before;
+	return name;
+}
+
+/* Around a question to the symbolizer, which may name a place. */
+static size_t before_symbol(struct tickmap_loader *loader)
+{
+	tickmap_symbolizer_brief(loader->symbolizer,
+				 !has_room(loader, loader->unnamed_places));
+	return tickmap_strings_count(loader->profile->strings);
+}
+
+static void after_symbol(struct tickmap_loader *loader,
+			 const struct tickmap_symbol *symbol, size_t before)
+{
+	if (symbol->reason != TICKMAP_SYMBOL_FOUND)
+		loader->unnamed_places +=
+			tickmap_strings_count(loader->profile->strings) -
+			before;
+}
+
+/* A symbol may have an empty name. */
+static tickmap_str name_of(struct tickmap_loader *loader,
+			   const struct tickmap_symbol *symbol, const char *dso)
+{
+	return symbol->name ? symbol->name
+			    : name_place(loader, dso, symbol->start);
 }
 
 uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma)
 {
-	uint64_t *slot = tickmap_table_put(&loader->frame_of_kernel, avma);
+	uint64_t *slot = tickmap_table_get(&loader->frame_of_kernel, avma);
 
-	if (!slot)
-		return TICKMAP_NONE;
-	if (*slot)
+	if (slot)
 		return (uint32_t)(*slot - 1);
+	size_t before = before_symbol(loader);
 	struct tickmap_symbol symbol =
 		tickmap_symbolize_kernel(loader->symbolizer, avma);
+
+	after_symbol(loader, &symbol, before);
 	struct tickmap_frame frame = {
-		.name = name_or_offset(loader, &symbol, "kernel"),
+		.name = name_of(loader, &symbol, "kernel"),
 		.dso = intern(loader, "[kernel]"),
 		.kind = TICKMAP_FRAME_KERNEL,
 		.reason = symbol.reason == TICKMAP_SYMBOL_FOUND
@@ -91,8 +134,13 @@ uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma)
 				  : TICKMAP_UNRESOLVED_KERNEL,
 	};
 	uint32_t index = tickmap_profile_frame(loader->profile, &frame);
-	if (index != TICKMAP_NONE)
-		*slot = (uint64_t)index + 1;
+	if (index == TICKMAP_NONE ||
+	    !has_room(loader, loader->frame_of_kernel.count))
+		return index;
+	slot = tickmap_table_put(&loader->frame_of_kernel, avma);
+	if (!slot)
+		return TICKMAP_NONE;
+	*slot = (uint64_t)index + 1;
 	return index;
 }
 
@@ -133,13 +181,14 @@ static bool note_unnamed(struct tickmap_loader *loader, uint32_t dso)
 static uint32_t symbolized(struct tickmap_loader *loader, uint32_t dso,
 			   uint64_t file_offset, uint32_t *ret_chain)
 {
+	size_t before = before_symbol(loader);
 	struct tickmap_symbol symbol =
 		tickmap_symbolize_file(loader->symbolizer, dso, file_offset);
 	const char *path = tickmap_symbolizer_dso_path(loader->symbolizer, dso);
 	tickmap_str file = tickmap_symbolizer_dso_name(loader->symbolizer, dso);
 	bool named = symbol.reason == TICKMAP_SYMBOL_FOUND;
 	struct tickmap_frame frame = {
-		.name = name_or_offset(
+		.name = name_of(
 			loader, &symbol,
 			tickmap_string(loader->profile->strings, file, NULL)),
 		.dso = file,
@@ -149,6 +198,7 @@ static uint32_t symbolized(struct tickmap_loader *loader, uint32_t dso,
 		.interpreter = tickmap_frames_is_interpreter(path),
 	};
 
+	after_symbol(loader, &symbol, before);
 	*ret_chain = 0;
 	if (!named && !note_unnamed(loader, dso))
 		return TICKMAP_NONE;
@@ -161,18 +211,43 @@ static uint32_t symbolized(struct tickmap_loader *loader, uint32_t dso,
 	return tickmap_profile_frame(loader->profile, &frame);
 }
 
+uint32_t tickmap_frames_dso(struct tickmap_loader *loader, uint64_t number)
+{
+	struct tickmap_loaded_map *map = &loader->maps.items[number];
+	const char *path =
+		tickmap_string(loader->profile->strings, map->path, NULL);
+	uint8_t of_path[20];
+	size_t size;
+
+	if (map->dso)
+		return map->dso;
+	const uint8_t *id = (const uint8_t *)tickmap_string(
+		loader->profile->strings, map->build_id, &size);
+	if (!size) {
+		id = of_path;
+		size = tickmap_perfdata_build_id_of(loader->data, path,
+						    of_path);
+	}
+	map->dso = tickmap_symbolizer_file(loader->symbolizer, path,
+					   loader->ours ? map->inode : 0, id,
+					   size);
+	return map->dso;
+}
+
 static uint32_t frame_of_file(struct tickmap_loader *loader, uint64_t owner,
 			      uint64_t avma)
 {
 	const struct tickmap_loaded_map *map = &loader->maps.items[owner];
+	uint32_t dso = tickmap_frames_dso(loader, owner);
 	uint64_t offset = avma - map->avma + map->file_offset;
 	/* Larger numbers are no real file's: look them up every time. */
-	bool cached = offset >> 48 == 0 && map->dso >> 16 == 0;
+	bool cached = offset >> 48 == 0 && dso >> 16 == 0 &&
+		      has_room(loader, loader->frame_of_file.count);
 	uint64_t *slot = NULL;
 
 	if (cached) {
 		slot = tickmap_table_put(&loader->frame_of_file,
-					 (uint64_t)map->dso << 48 | offset);
+					 (uint64_t)dso << 48 | offset);
 		if (!slot)
 			return TICKMAP_NONE;
 		if (*slot) {
@@ -180,7 +255,7 @@ static uint32_t frame_of_file(struct tickmap_loader *loader, uint64_t owner,
 			return (uint32_t)*slot - 1;
 		}
 	}
-	uint32_t index = symbolized(loader, map->dso, offset, &loader->chain);
+	uint32_t index = symbolized(loader, dso, offset, &loader->chain);
 	if (slot && index != TICKMAP_NONE)
 		*slot = (uint64_t)loader->chain << 32 | (index + 1);
 	return index;
@@ -194,12 +269,8 @@ static uint32_t frame_of_file(struct tickmap_loader *loader, uint64_t owner,
 static uint32_t unnamed(struct tickmap_loader *loader, bool generated,
 			uint64_t base, enum tickmap_unresolved reason)
 {
-	char name[40];
-
-	snprintf(name, sizeof(name), "[%s+0x%llx]",
-		 generated ? "jit" : "unknown", (unsigned long long)base);
 	struct tickmap_frame frame = {
-		.name = intern(loader, name),
+		.name = name_place(loader, generated ? "jit" : "unknown", base),
 		.dso = intern(loader, generated ? "[jit]" : "[unknown]"),
 		.kind = TICKMAP_FRAME_UNRESOLVED,
 		.reason = (uint8_t)reason,

@@ -103,12 +103,10 @@ static bool read_mmap(struct tickmap_loader *loader,
 	map->anonymous = is_no_program(loader, map->path);
 	if (map->anonymous)
 		return true;
-	if (!m.build_id_size)
-		m.build_id_size = tickmap_perfdata_build_id_of(
-			loader->data, m.path, m.build_id);
-	map->dso = tickmap_symbolizer_file(loader->symbolizer, m.path,
-					   loader->ours ? m.ino : 0, m.build_id,
-					   m.build_id_size);
+	if (m.build_id_size)
+		map->build_id = tickmap_intern(loader->profile->strings,
+					       (const char *)m.build_id,
+					       m.build_id_size);
 	return true;
 }
 
@@ -448,18 +446,6 @@ static bool count_unresolved(struct tickmap_profile *profile)
 	return true;
 }
 
-static bool make_processes_of_samples(struct tickmap_loader *loader)
-{
-	for (size_t i = 1; i < loader->stacks.all.count; i++) {
-		const struct tickmap_stack *s = &loader->stacks.all.items[i];
-		if (s->kind == TICKMAP_STACK_PROCESS &&
-		    tickmap_profile_process_at(loader, (uint32_t)s->avma, 0) ==
-			    TICKMAP_NONE)
-			return false;
-	}
-	return true;
-}
-
 static bool conclude(struct tickmap_loader *loader)
 {
 	struct tickmap_profile *profile = loader->profile;
@@ -527,7 +513,6 @@ static bool load(struct tickmap_loader *loader)
 	loader->unwindable = is_of_this_kind(loader);
 	return tickmap_chains_end(loader) && tickmap_jitted_find(loader) &&
 	       tickmap_profile_processes_build(loader) &&
-	       make_processes_of_samples(loader) &&
 	       tickmap_mapfiles_find(loader) &&
 	       tickmap_codemaps_publish(loader) &&
 	       tickmap_profile_processes_seal(loader, true) &&

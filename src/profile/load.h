@@ -42,7 +42,8 @@ struct tickmap_loaded_map {
 	uint64_t avma, size, file_offset;
 	uint64_t inode; /* 0: not known */
 	tickmap_str path;
-	uint32_t dso; /* of the symbolizer; files only */
+	tickmap_str build_id; /* its bytes, where the record has them */
+	uint32_t dso;	      /* of the symbolizer; 0: not asked yet */
 	bool anonymous;
 	bool marker;   /* of a jitdump: names the dump, holds no code */
 	bool jitted;   /* a function that perf inject made a file of */
@@ -122,7 +123,7 @@ struct tickmap_process {
 	uint32_t parent;   /* whose code it began with, or none */
 	uint64_t start_ns; /* 0: before the recording */
 	uint64_t exit_ns;  /* 0: not seen */
-	struct tickmap_timeline *timeline;
+	struct tickmap_timeline *timeline; /* `nothing` until it has events */
 	TICKMAP_VEC(struct tickmap_image) images; /* at least one */
 	bool published; /* it or an ancestor published code */
 	/* Times at which an address may get another owner, sorted later. An
@@ -213,7 +214,15 @@ struct tickmap_loader {
 
 	TICKMAP_VEC(struct tickmap_process) processes;
 	struct tickmap_table process_of_pid; /* pid -> newest index + 1 */
-	struct tickmap_table no_program;     /* path -> 1, or 2: it is one */
+	/* Of what the recording says about processes, only these matter: that
+	 * were sampled or published code, and those they were forked from. */
+	struct tickmap_table wanted_pids;
+	/* By the lowest bits of a pid: one that ends so was mentioned. */
+	uint64_t *mentioned_pids;
+	/* What a sampled process is that the recording never mentions. */
+	struct tickmap_process stranger;
+	struct tickmap_timeline *nothing; /* sealed */
+	struct tickmap_table no_program;  /* path -> 1, or 2: it is one */
 
 	TICKMAP_VEC(struct tickmap_code) codes;
 	TICKMAP_VEC(struct tickmap_code_record) code_records;
@@ -222,6 +231,7 @@ struct tickmap_loader {
 	TICKMAP_VEC(struct tickmap_oddity) oddities;
 
 	struct tickmap_table frame_of_kernel; /* avma -> frame */
+	size_t unnamed_places; /* that have a name made of their address */
 	/* dso << 48 | offset -> chain << 32 | frame + 1 */
 	struct tickmap_table frame_of_file;
 	TICKMAP_VEC(struct tickmap_chain) chains;
@@ -236,9 +246,20 @@ bool tickmap_profile_processes_build(struct tickmap_loader *loader);
  * the recording never mentioned it. */
 uint32_t tickmap_profile_process_at(struct tickmap_loader *loader, uint32_t pid,
 				    uint64_t time_ns);
-/* TICKMAP_NONE if the recording never mentioned it. */
+/* TICKMAP_NONE if the recording never mentioned it, or none of its samples. */
 uint32_t tickmap_profile_process_known(const struct tickmap_loader *loader,
 				       uint32_t pid, uint64_t time_ns);
+/* The same for its samples: what is not known is the stranger. */
+struct tickmap_process *
+tickmap_profile_process_sampled(struct tickmap_loader *loader, uint32_t pid,
+				uint64_t time_ns);
+/* False: no record of the recording is of it. */
+bool tickmap_profile_pid_mentioned(const struct tickmap_loader *loader,
+				   uint32_t pid);
+/* Where its events go; NULL: no memory. */
+struct tickmap_timeline *
+tickmap_profile_process_timeline(struct tickmap_loader *loader,
+				 struct tickmap_process *process);
 /* When the last program of it began that could have generated code. */
 uint64_t tickmap_profile_process_code_ns(const struct tickmap_process *process);
 /* The program that ran in it at that time; the first one, if none did yet. */
@@ -315,6 +336,8 @@ bool tickmap_samples_add(struct tickmap_loader *loader,
 bool tickmap_samples_resolve(struct tickmap_loader *loader);
 
 /* frames.c: TICKMAP_NONE without memory. */
+/* The symbolizer's number of the mapped file. */
+uint32_t tickmap_frames_dso(struct tickmap_loader *loader, uint64_t map);
 uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma);
 uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 			     const struct tickmap_process *process,

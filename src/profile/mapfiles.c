@@ -532,7 +532,15 @@ static bool find_with_parents(struct finder *finder, uint32_t pid,
 {
 	struct tickmap_loader *loader = finder->loader;
 	uint32_t index = tickmap_profile_process_known(loader, pid, UINT64_MAX);
+	struct tickmap_process stranger = loader->stranger;
 	bool good = true;
+
+	if (index == TICKMAP_NONE) {
+		stranger.pid = pid;
+		return tickmap_table_get(&finder->carried, pid) ||
+		       find_by_pid(finder, &stranger,
+				   tickmap_table_get(with_source, pid));
+	}
 
 	for (; good && index != TICKMAP_NONE;
 	     index = loader->processes.items[index].parent) {

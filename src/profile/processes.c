@@ -113,19 +113,15 @@ static uint32_t start(struct tickmap_loader *loader, uint32_t pid,
 
 	if (!newest || loader->processes.count >= UINT32_MAX - 1)
 		return TICKMAP_NONE;
-	struct tickmap_timeline *timeline = tickmap_timeline_new();
-	struct tickmap_process *p =
-		timeline ? tickmap_vec_push(&loader->processes) : NULL;
-	if (!p) {
-		tickmap_timeline_free(timeline);
+	struct tickmap_process *p = tickmap_vec_push(&loader->processes);
+	if (!p)
 		return TICKMAP_NONE;
-	}
 	*p = (struct tickmap_process) {
 		.pid = pid,
 		.older = *newest ? (uint32_t)(*newest - 1) : TICKMAP_NONE,
 		.parent = TICKMAP_NONE,
 		.start_ns = start_ns,
-		.timeline = timeline,
+		.timeline = loader->nothing,
 	};
 	*newest = loader->processes.count;
 	return add_image(p, start_ns) ? (uint32_t)(*newest - 1) : TICKMAP_NONE;
@@ -156,6 +152,25 @@ uint32_t tickmap_profile_process_at(struct tickmap_loader *loader, uint32_t pid,
 	return known != TICKMAP_NONE ? known : start(loader, pid, 0);
 }
 
+struct tickmap_timeline *
+tickmap_profile_process_timeline(struct tickmap_loader *loader,
+				 struct tickmap_process *process)
+{
+	if (process->timeline == loader->nothing)
+		process->timeline = tickmap_timeline_new();
+	return process->timeline;
+}
+
+struct tickmap_process *
+tickmap_profile_process_sampled(struct tickmap_loader *loader, uint32_t pid,
+				uint64_t time_ns)
+{
+	uint32_t known = tickmap_profile_process_known(loader, pid, time_ns);
+
+	return known != TICKMAP_NONE ? &loader->processes.items[known]
+				     : &loader->stranger;
+}
+
 static bool apply_fork(struct tickmap_loader *loader,
 		       const struct tickmap_side *e)
 {
@@ -178,8 +193,11 @@ static bool apply_fork(struct tickmap_loader *loader,
 		return true;
 	struct tickmap_process *processes = loader->processes.items;
 	processes[child].parent = parent;
-	return tickmap_timeline_fork(processes[child].timeline, e->time_ns,
-				     processes[parent].timeline);
+	struct tickmap_timeline *from =
+		tickmap_profile_process_timeline(loader, &processes[parent]);
+	struct tickmap_timeline *to =
+		tickmap_profile_process_timeline(loader, &processes[child]);
+	return from && to && tickmap_timeline_fork(to, e->time_ns, from);
 }
 
 static bool apply_map(struct tickmap_loader *loader,
@@ -194,6 +212,8 @@ static bool apply_map(struct tickmap_loader *loader,
 	if (map->marker || (map->jitted && map->code == TICKMAP_NONE))
 		return true;
 	struct tickmap_process *p = &loader->processes.items[index];
+	if (!tickmap_profile_process_timeline(loader, p))
+		return false;
 	if (map->jitted) {
 		p->published = true;
 		return tickmap_profile_process_changed(p, e->time_ns) &&
@@ -234,6 +254,7 @@ static bool apply(struct tickmap_loader *loader, const struct tickmap_side *e)
 			return index != TICKMAP_NONE;
 		p = &loader->processes.items[index];
 		return add_image(p, e->time_ns) &&
+		       tickmap_profile_process_timeline(loader, p) &&
 		       tickmap_profile_process_changed(p, e->time_ns) &&
 		       tickmap_timeline_exec(p->timeline, e->time_ns);
 	}
@@ -248,13 +269,104 @@ static int by_time(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
+/* ---- Whom a report can be about ---- */
+
+enum { MENTIONED = 1 << 22 }; /* no pid of Linux is larger */
+
+static void mention(struct tickmap_loader *loader, uint32_t pid)
+{
+	uint32_t bit = pid % MENTIONED;
+
+	loader->mentioned_pids[bit / 64] |= UINT64_C(1) << bit % 64;
+}
+
+bool tickmap_profile_pid_mentioned(const struct tickmap_loader *loader,
+				   uint32_t pid)
+{
+	uint32_t bit = pid % MENTIONED;
+
+	return loader->mentioned_pids[bit / 64] >> bit % 64 & 1;
+}
+
+static bool want(struct tickmap_loader *loader, uint32_t pid)
+{
+	return tickmap_table_put(&loader->wanted_pids, pid);
+}
+
+static bool is_wanted(const struct tickmap_loader *loader, uint32_t pid)
+{
+	return tickmap_table_get(&loader->wanted_pids, pid);
+}
+
+static bool want_sampled(struct tickmap_loader *loader)
+{
+	for (size_t i = 1; i < loader->stacks.all.count; i++) {
+		const struct tickmap_stack *s = &loader->stacks.all.items[i];
+		if (s->kind != TICKMAP_STACK_PROCESS)
+			continue;
+		uint32_t pid = (uint32_t)s->avma;
+		/* Of a stranger nothing is known, and nothing is kept. */
+		if (tickmap_profile_pid_mentioned(loader, pid) &&
+		    !want(loader, pid))
+			return false;
+	}
+	return true;
+}
+
+/* The latest first, so that a parent is wanted before its own fork comes. */
+static bool want_publishers_and_parents(struct tickmap_loader *loader)
+{
+	for (size_t i = 0; i < loader->sources.count; i++)
+		if (!want(loader, loader->sources.items[i].pid))
+			return false;
+	for (size_t i = loader->side.count; i-- > 0;) {
+		const struct tickmap_side *e = &loader->side.items[i];
+		if (e->kind == TICKMAP_SIDE_MAP &&
+		    (loader->maps.items[e->map].marker ||
+		     loader->maps.items[e->map].jitted) &&
+		    !want(loader, e->pid))
+			return false;
+		if (e->kind == TICKMAP_SIDE_FORK && e->pid != e->ppid &&
+		    is_wanted(loader, e->pid) && !want(loader, e->ppid))
+			return false;
+	}
+	return true;
+}
+
+static bool find_wanted(struct tickmap_loader *loader)
+{
+	loader->mentioned_pids = calloc(MENTIONED / 8, 1);
+	if (!loader->mentioned_pids)
+		return false;
+	for (size_t i = 0; i < loader->side.count; i++) {
+		mention(loader, loader->side.items[i].pid);
+		mention(loader, loader->side.items[i].ppid);
+	}
+	return want_sampled(loader) && want_publishers_and_parents(loader);
+}
+
+static bool make_stranger(struct tickmap_loader *loader)
+{
+	loader->nothing = tickmap_timeline_new();
+	loader->stranger = (struct tickmap_process) {
+		.older = TICKMAP_NONE,
+		.parent = TICKMAP_NONE,
+		.timeline = loader->nothing,
+	};
+	return loader->nothing && tickmap_timeline_close(loader->nothing) &&
+	       add_image(&loader->stranger, 0);
+}
+
 bool tickmap_profile_processes_build(struct tickmap_loader *loader)
 {
 	if (loader->side.count)
 		qsort(loader->side.items, loader->side.count,
 		      sizeof(*loader->side.items), by_time);
+	if (!make_stranger(loader) || !find_wanted(loader))
+		return false;
 	for (size_t i = 0; i < loader->side.count; i++)
-		if (!apply(loader, &loader->side.items[i]))
+		if (is_wanted(loader, loader->side.items[i].pid) &&
+		    !apply(loader, &loader->side.items[i]))
 			return false;
 	return true;
 }
@@ -296,8 +408,9 @@ bool tickmap_profile_processes_seal(struct tickmap_loader *loader, bool last)
 		if (p->changes.count)
 			qsort(p->changes.items, p->changes.count,
 			      sizeof(*p->changes.items), compare_u64);
-		if (last ? !tickmap_timeline_close(p->timeline)
-			 : !tickmap_timeline_seal(p->timeline))
+		if (p->timeline != loader->nothing &&
+		    (last ? !tickmap_timeline_close(p->timeline)
+			  : !tickmap_timeline_seal(p->timeline)))
 			return false;
 	}
 	return true;
@@ -307,10 +420,17 @@ void tickmap_profile_processes_free(struct tickmap_loader *loader)
 {
 	for (size_t i = loader->processes.count; i-- > 0;) {
 		struct tickmap_process *p = &loader->processes.items[i];
-		tickmap_timeline_free(p->timeline);
+		if (p->timeline != loader->nothing)
+			tickmap_timeline_free(p->timeline);
 		tickmap_vec_free(&p->images);
 		tickmap_vec_free(&p->changes);
 	}
+	tickmap_timeline_free(loader->nothing);
+	tickmap_vec_free(&loader->stranger.images);
+	loader->nothing = NULL;
+	tickmap_table_free(&loader->wanted_pids);
+	free(loader->mentioned_pids);
+	loader->mentioned_pids = NULL;
 	tickmap_vec_free(&loader->processes);
 	tickmap_table_free(&loader->process_of_pid);
 }

@@ -122,7 +122,8 @@ static bool publish(struct tickmap_loader *loader, uint32_t index,
 		record->code == TICKMAP_NONE ? TICKMAP_NO_OWNER : record->code;
 
 	p->published = true;
-	if (!tickmap_profile_process_changed(
+	if (!tickmap_profile_process_timeline(loader, p) ||
+	    !tickmap_profile_process_changed(
 		    p, when > TICKMAP_SLACK_NS ? when - TICKMAP_SLACK_NS : 0) ||
 	    !tickmap_profile_process_changed(p, when) ||
 	    (latest > when && !tickmap_profile_process_changed(p, latest)))
@@ -167,11 +168,14 @@ static bool publish_record(struct publishing *p,
 		index = tickmap_profile_process_known(loader, record->pid,
 						      record->earliest);
 		if (index == TICKMAP_NONE)
-			return tickmap_codemaps_finding(
-				loader, "CM001",
-				"code of a process that the recording does "
-				"not know",
-				source->path, 0);
+			return tickmap_profile_pid_mentioned(loader,
+							     record->pid) ||
+			       tickmap_codemaps_finding(
+				       loader, "CM001",
+				       "code of a process that the recording "
+				       "does "
+				       "not know",
+				       source->path, 0);
 	}
 	return add_dumped(p, index, record) && publish(loader, index, record);
 }

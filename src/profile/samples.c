@@ -40,8 +40,9 @@ struct resolving {
 	struct tickmap_loader *loader;
 	struct known_set *known;
 	uint32_t epochs;
-	struct tickmap_table comm_of_tid;  /* tid -> comm */
-	struct tickmap_table thread_index; /* hash, probed upwards -> +1 */
+	struct tickmap_table comm_of_tid; /* tid -> comm */
+	uint32_t *thread_index;		  /* open addressing; + 1 */
+	size_t thread_capacity;
 	TICKMAP_VEC(struct step) path;
 	size_t side;
 };
@@ -275,6 +276,40 @@ static bool follow_comm(struct resolving *r, uint64_t time_ns)
 	return true;
 }
 
+static uint32_t *place_of_thread(const struct resolving *r,
+				 const struct tickmap_thread *thread)
+{
+	const struct tickmap_thread *all = r->loader->profile->threads.items;
+	uint64_t key = tickmap_mix(((uint64_t)thread->pid << 32 | thread->tid) ^
+				   tickmap_mix(thread->comm));
+	size_t mask = r->thread_capacity - 1, i = (size_t)key & mask;
+
+	for (; r->thread_index[i]; i = (i + 1) & mask) {
+		const struct tickmap_thread *t = &all[r->thread_index[i] - 1];
+		if (t->pid == thread->pid && t->tid == thread->tid &&
+		    t->comm == thread->comm)
+			break;
+	}
+	return &r->thread_index[i];
+}
+
+static bool grow_threads(struct resolving *r)
+{
+	const struct tickmap_profile *profile = r->loader->profile;
+	size_t capacity = r->thread_capacity ? r->thread_capacity * 2 : 256;
+	uint32_t *next = calloc(capacity, sizeof(*next));
+
+	if (!next)
+		return false;
+	free(r->thread_index);
+	r->thread_index = next;
+	r->thread_capacity = capacity;
+	for (size_t i = 0; i < profile->threads.count; i++)
+		*place_of_thread(r, &profile->threads.items[i]) =
+			(uint32_t)(i + 1);
+	return true;
+}
+
 static uint32_t thread_of(struct resolving *r,
 			  const struct tickmap_raw_sample *raw)
 {
@@ -284,24 +319,21 @@ static uint32_t thread_of(struct resolving *r,
 					 .tid = raw->tid,
 					 .comm = comm ? (tickmap_str)*comm
 						      : 0 };
-	uint64_t key = tickmap_mix(((uint64_t)raw->pid << 32 | raw->tid) ^
-				   tickmap_mix(thread.comm));
-	uint64_t *slot;
-
-	while ((slot = tickmap_table_get(&r->thread_index, key))) {
-		const struct tickmap_thread *t = &profile->threads.items[*slot];
-		if (t->pid == thread.pid && t->tid == thread.tid &&
-		    t->comm == thread.comm)
-			return (uint32_t)*slot;
-		key++;
-	}
-	struct tickmap_thread *added = tickmap_vec_push(&profile->threads);
-	slot = added ? tickmap_table_put(&r->thread_index, key) : NULL;
-	if (!slot)
+	if (profile->threads.count * 4 >= r->thread_capacity * 3 &&
+	    !grow_threads(r))
+		return TICKMAP_NONE;
+	uint32_t *place = place_of_thread(r, &thread);
+	if (*place)
+		return *place - 1;
+	struct tickmap_thread *added =
+		profile->threads.count < UINT32_MAX - 1
+			? tickmap_vec_push(&profile->threads)
+			: NULL;
+	if (!added)
 		return TICKMAP_NONE;
 	*added = thread;
-	*slot = profile->threads.count - 1;
-	return (uint32_t)*slot;
+	*place = (uint32_t)profile->threads.count;
+	return *place - 1;
 }
 
 static bool is_in(const uint32_t *list, size_t count, uint32_t value)
@@ -361,9 +393,8 @@ static bool resolve_sample(struct resolving *r,
 					    : raw->time_ns;
 	if (!follow_comm(r, time_ns))
 		return false;
-	uint32_t process =
-		tickmap_profile_process_known(loader, raw->pid, time_ns);
-	struct tickmap_process *p = &loader->processes.items[process];
+	struct tickmap_process *p =
+		tickmap_profile_process_sampled(loader, raw->pid, time_ns);
 	if (!resolve_stack(r, raw->stack, p, time_ns, epoch_at(r, p, time_ns)))
 		return false;
 	uint32_t thread = thread_of(r, raw);
@@ -429,7 +460,7 @@ bool tickmap_samples_resolve(struct tickmap_loader *loader)
 	for (size_t i = 0; good && i < loader->raw.count; i++)
 		good = resolve_sample(&r, &loader->raw.items[i]);
 	tickmap_table_free(&r.comm_of_tid);
-	tickmap_table_free(&r.thread_index);
+	free(r.thread_index);
 	tickmap_vec_free(&r.path);
 	free(r.known);
 	return good;

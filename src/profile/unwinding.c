@@ -29,7 +29,8 @@ static void file_module(struct unwinding *u, const struct tickmap_owner *owner,
 	uint64_t svma = 0;
 
 	module->cfi = tickmap_symbolizer_cfi(
-		u->loader->symbolizer, map->dso,
+		u->loader->symbolizer,
+		tickmap_frames_dso(u->loader, owner->owner),
 		avma - map->avma + map->file_offset, &svma);
 	module->bias = avma - svma;
 }
@@ -86,16 +87,23 @@ static size_t code_before(void *context, uint64_t avma, uint8_t *out,
 	const struct tickmap_loaded_map *map =
 		&u->loader->maps.items[owner.owner];
 	uint64_t end = avma - map->avma + map->file_offset;
-	return end >= wanted && tickmap_symbolizer_read(u->loader->symbolizer,
-							map->dso, end - wanted,
-							out, wanted)
+	return end >= wanted && tickmap_symbolizer_read(
+					u->loader->symbolizer,
+					tickmap_frames_dso(u->loader,
+							   owner.owner),
+					end - wanted, out, wanted)
 		       ? wanted
 		       : 0;
 }
 
 /* Names what lies between two changes of who owns what. */
-static uint64_t key_at(const struct unwinding *u, uint32_t process)
+static uint64_t key_at(const struct unwinding *u)
 {
+	/* The stranger's is what is behind all numbers. */
+	size_t process =
+		u->process == &u->loader->stranger
+			? u->loader->processes.count
+			: (size_t)(u->process - u->loader->processes.items);
 	const uint64_t *changes = u->process->changes.items;
 	size_t low = 0, high = u->process->changes.count;
 
@@ -140,14 +148,11 @@ static bool unwind(struct unwinding *u, const struct tickmap_sample *sample,
 	}
 	u->time_ns = loader->timeless ? UINT64_MAX - TICKMAP_SLACK_NS - 1
 				      : raw->time_ns;
-	uint32_t process =
-		tickmap_profile_process_known(loader, raw->pid, u->time_ns);
-	if (process == TICKMAP_NONE)
-		return true;
-	u->process = &loader->processes.items[process];
+	u->process =
+		tickmap_profile_process_sampled(loader, raw->pid, u->time_ns);
 	input.stack_at = input.regs[TICKMAP_RSP];
 	struct tickmap_unwind_space space = {
-		.key = key_at(u, process),
+		.key = key_at(u),
 		.context = u,
 		.find = find_module,
 		.code_before = code_before,

@@ -92,6 +92,7 @@ struct dso {
 
 struct tickmap_symbolizer {
 	struct tickmap_strings *strings; /* borrowed */
+	bool brief;
 	TICKMAP_VEC(struct dso) dsos;
 	struct tickmap_table
 		dso_by_key; /* interned path and id -> number + 1 */

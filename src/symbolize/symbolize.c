@@ -42,6 +42,11 @@ tickmap_symbolizer_new(struct tickmap_strings *strings)
 	return symbolizer;
 }
 
+void tickmap_symbolizer_brief(struct tickmap_symbolizer *symbolizer, bool brief)
+{
+	symbolizer->brief = brief;
+}
+
 static void free_dso(struct dso *dso)
 {
 	if (dso->cfi_ready)
@@ -344,8 +349,11 @@ static tickmap_str unnamed(struct tickmap_symbolizer *symbolizer,
 		name++;
 		length -= 2;
 	}
-	snprintf(text, length + room, "[%.*s+0x%llx]", (int)length, name,
-		 (unsigned long long)at);
+	if (symbolizer->brief)
+		snprintf(text, length + room, "[%.*s]", (int)length, name);
+	else
+		snprintf(text, length + room, "[%.*s+0x%llx]", (int)length,
+			 name, (unsigned long long)at);
 	id = tickmap_intern_cstr(symbolizer->strings, text);
 	free(text);
 	return id;

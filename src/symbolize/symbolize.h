@@ -41,6 +41,11 @@ struct tickmap_symbol {
 	uint64_t start, size; /* of the function, svma; 0 if unknown */
 };
 
+/* From now on all unnamed places of a file are called "[LIB]": for recordings
+ * with so many that their names would fill the memory. */
+void tickmap_symbolizer_brief(struct tickmap_symbolizer *symbolizer,
+			      bool brief);
+
 /*
  * A file as mapped: path as the process saw it, and the build id it had (size
  * 0: unknown). Same arguments, same id. "[vdso]" is ours.
