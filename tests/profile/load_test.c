@@ -20,6 +20,7 @@
 #define START (UINT64_C(100) * 1000 * MS) /* of the recording */
 #define JIT UINT64_C(0x7f0000000000)
 #define PID 4194001u /* above any real pid's range by default */
+#define PARENT 4194000u /* of no process, and so with no map of its own */
 
 static const char *text(const struct tickmap_profile *p, tickmap_str id)
 {
@@ -196,7 +197,7 @@ static void a_pid_that_comes_again_is_another_process(void **state)
 	embed(&r, PID, &dump);
 	record_sample(&r, START + 1 * MS, PID, JIT);
 	record_exit(&r, START + 2 * MS, PID);
-	record_fork(&r, START + 10 * MS, PID, 1);
+	record_fork(&r, START + 10 * MS, PID, PARENT);
 	record_map(&r, START + 11 * MS, PID, JIT, 0x1000, "//anon");
 	record_sample(&r, START + 12 * MS, PID, JIT);
 	dump_begin(&dump, PID, 0);
@@ -489,7 +490,7 @@ static void a_perf_map_of_an_earlier_process_is_not_used(void **state)
 
 	(void)state;
 	recording_open(&r, CLOCK_MONOTONIC);
-	record_fork(&r, START, PID, 1);
+	record_fork(&r, START, PID, PARENT);
 	record_map(&r, START + MS, PID, JIT, 0x1000, "//anon");
 	record_sample(&r, START + 20000 * MS, PID, JIT);
 	recording_finish(&r);

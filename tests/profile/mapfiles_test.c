@@ -22,6 +22,7 @@
 #define START (UINT64_C(100) * 1000 * MS)
 #define JIT UINT64_C(0x7f0000000000)
 #define PID 4194001u
+#define PARENT 4194000u
 
 static const char *leaf(const struct tickmap_profile *p, size_t sample)
 {
@@ -142,7 +143,7 @@ static void a_dump_of_another_time_is_said_and_not_used(void **state)
 
 	(void)state;
 	begin(&r);
-	record_fork(&r, START - MS, PID, 1);
+	record_fork(&r, START - MS, PID, PARENT);
 	put_dump(&r, "other.dump", PID, START - 5000 * MS, JIT, "stale");
 	record_sample(&r, START + MS, PID, JIT);
 	struct tickmap_profile *p = recording_load(&r, NULL);
@@ -163,11 +164,11 @@ static void of_two_processes_with_one_pid_each_gets_its_own_dump(void **state)
 	/* The first one's life, in which nothing was captured but its dump. */
 	put_dump(&r, "jit-first.dump", PID, START + MS, JIT, "first");
 	put_dump(&r, "jit-second.dump", PID, START + 5000 * MS, JIT, "second");
-	record_fork(&r, START, PID, 1);
+	record_fork(&r, START, PID, PARENT);
 	record_map(&r, START, PID, JIT + 0x20000, 0x1000, "/gone/jit-1.dump");
 	record_sample(&r, START + 2 * MS, PID, JIT);
 	record_exit(&r, START + 10 * MS, PID);
-	record_fork(&r, START + 4000 * MS, PID, 1);
+	record_fork(&r, START + 4000 * MS, PID, PARENT);
 	record_map(&r, START + 4001 * MS, PID, JIT + 0x20000, 0x1000,
 		   "/gone/jit-1.dump");
 	record_sample(&r, START + 4500 * MS, PID, JIT);
@@ -337,10 +338,10 @@ static void a_removed_dump_is_read_from_the_process_that_has_it(void **state)
 		      st.st_ino);
 	record_sample(&r, START + MS, (uint32_t)pid, JIT);
 	struct tickmap_profile *p = recording_load(&r, NULL);
-	assert_string_equal(leaf(p, 0), "removed");
-	tickmap_profile_free(p);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
+	assert_string_equal(leaf(p, 0), "removed");
+	tickmap_profile_free(p);
 	recording_remove(&r);
 }
 
@@ -370,13 +371,13 @@ static void a_container_is_asked_under_its_root_and_its_pid(void **state)
 	assert_true(pid > 1);
 	record_map(&r, 1, (uint32_t)pid, JIT, 0x10000, "//anon");
 	record_sample(&r, START + MS, (uint32_t)pid, JIT);
-	assert_int_not_equal(access("/tmp/perf-1.map", F_OK), 0);
 	struct tickmap_profile *p = recording_load(&r, NULL);
-	assert_string_equal(leaf(p, 0), "in the container");
-	tickmap_profile_free(p);
 	kill(pid, SIGKILL);
 	while (waitpid(-1, NULL, 0) > 0)
 		;
+	/* Whatever this machine's own pid 1 may have written. */
+	assert_string_equal(leaf(p, 0), "in the container");
+	tickmap_profile_free(p);
 	recording_remove(&r);
 }
 
