@@ -44,16 +44,58 @@ void tickmap_forked_call(void)
 		tickmap_functions_publish_again();
 }
 
-static PyObject *after_fork(PyObject *self, PyObject *unused)
+#ifdef Py_GIL_DISABLED
+static PyObject *before(PyObject *self, PyObject *unused)
 {
 	(void)self;
 	(void)unused;
+	tickmap_changing_begin();
+	Py_RETURN_NONE;
+}
+
+static PyObject *after_in_parent(PyObject *self, PyObject *unused)
+{
+	(void)self;
+	(void)unused;
+	tickmap_changing_end();
+	Py_RETURN_NONE;
+}
+#endif
+
+static PyObject *after_in_child(PyObject *self, PyObject *unused)
+{
+	(void)self;
+	(void)unused;
+	tickmap_changing_end();
 	tickmap_hook_in_child();
 	Py_RETURN_NONE;
 }
 
-static PyMethodDef after_fork_method = { "tickmap_after_fork", after_fork,
-					 METH_NOARGS, NULL };
+/* As os.register_at_fork takes them. */
+static PyMethodDef callbacks[] = {
+#ifdef Py_GIL_DISABLED
+	{ "before", before, METH_NOARGS, NULL },
+	{ "after_in_parent", after_in_parent, METH_NOARGS, NULL },
+#endif
+	{ "after_in_child", after_in_child, METH_NOARGS, NULL },
+	{ NULL, NULL, 0, NULL },
+};
+
+/* A new dict of the callbacks, or NULL. */
+static PyObject *named_callbacks(void)
+{
+	PyObject *named = PyDict_New();
+
+	for (PyMethodDef *method = callbacks; named && method->ml_name;
+	     method++) {
+		PyObject *callback = PyCFunction_New(method, NULL);
+		if (!callback ||
+		    PyDict_SetItemString(named, method->ml_name, callback) < 0)
+			Py_CLEAR(named);
+		Py_XDECREF(callback);
+	}
+	return named;
+}
 
 int tickmap_forked_watch_interpreter(void)
 {
@@ -61,18 +103,14 @@ int tickmap_forked_watch_interpreter(void)
 	PyObject *method =
 		posix ? PyObject_GetAttrString(posix, "register_at_fork")
 		      : NULL;
-	PyObject *callback =
-		method ? PyCFunction_New(&after_fork_method, NULL) : NULL;
-	PyObject *none = callback ? PyTuple_New(0) : NULL;
-	PyObject *named =
-		none ? Py_BuildValue("{sO}", "after_in_child", callback) : NULL;
-	PyObject *result = named ? PyObject_Call(method, none, named) : NULL;
+	PyObject *named = method ? named_callbacks() : NULL;
+	PyObject *none = named ? PyTuple_New(0) : NULL;
+	PyObject *result = none ? PyObject_Call(method, none, named) : NULL;
 
 	Py_XDECREF(posix);
 	Py_XDECREF(method);
-	Py_XDECREF(callback);
-	Py_XDECREF(none);
 	Py_XDECREF(named);
+	Py_XDECREF(none);
 	Py_XDECREF(result);
 	return result ? 0 : -1;
 }

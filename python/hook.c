@@ -39,7 +39,6 @@ static struct {
 } hook = { .index = -1, .direct_index = PY_SSIZE_T_MAX };
 
 GATE_DEFINE(extra_gate);
-GATE_DEFINE(suspend_gate);
 
 struct code_extra {
 	Py_ssize_t size;
@@ -159,13 +158,13 @@ static _PyFrameEvalFunction below(void)
 
 static void suspend(void)
 {
-	GATE_ENTER(suspend_gate);
+	tickmap_changing_begin();
 	hook.suspended++;
 	tickmap_stack.suspended++;
 	if (_PyInterpreterState_GetEvalFrameFunc(hook.interp) ==
 	    tickmap_evaluate)
 		tickmap_set_evaluator(hook.interp, hook.below);
-	GATE_LEAVE(suspend_gate);
+	tickmap_changing_end();
 }
 
 static void put_back_unless_suspended(void)
@@ -177,11 +176,11 @@ static void put_back_unless_suspended(void)
 
 static void resume(void)
 {
-	GATE_ENTER(suspend_gate);
+	tickmap_changing_begin();
 	hook.suspended--;
 	tickmap_stack.suspended--;
 	put_back_unless_suspended();
-	GATE_LEAVE(suspend_gate);
+	tickmap_changing_end();
 }
 
 /*
@@ -362,10 +361,8 @@ static int install(PyInterpreterState *interp)
 		return 1;
 	if (prepare(interp) < 0)
 		return -1;
-	GATE_ENTER(suspend_gate);
-	put_on_top(interp);
 	set_active(1);
-	GATE_LEAVE(suspend_gate);
+	put_on_top(interp);
 	hook.aside = 0;
 	tickmap_inlined_sweep();
 	tickmap_native_watch();
@@ -401,10 +398,11 @@ void tickmap_hook_remove(void)
 	tickmap_switching_begin();
 	hook.aside = 0;
 	if (hook.active) {
-		GATE_ENTER(suspend_gate);
-		set_active(0);
+		/* In this order: between the two, a call that found us there
+		 * and inactive would have to do without its trampoline, which
+		 * pays for it where C recursion is counted. */
 		take_off();
-		GATE_LEAVE(suspend_gate);
+		set_active(0);
 	}
 	tickmap_switching_end();
 }
@@ -418,7 +416,6 @@ int tickmap_hook_is_active(void)
 void tickmap_hook_forked(void)
 {
 	GATE_RESET(extra_gate);
-	GATE_RESET(suspend_gate);
 	hook.suspended = tickmap_stack.suspended;
 }
 

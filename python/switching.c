@@ -6,6 +6,7 @@
 /* Who has its turn: an identifier of a thread, or 0. */
 static unsigned long turn;
 static int depth;
+static int is_child;
 
 static int is_finalizing(void)
 {
@@ -56,15 +57,18 @@ void tickmap_switching_forked(void)
 {
 	if (turn != PyThread_get_thread_ident())
 		turn = 0;
+	is_child = 1;
 }
 
 /*
- * 3.13 without a GIL looks at the evaluator (is there one?) and then at it
- * again to call it, and changes it under running threads. Compilers make one
- * look of the two, if they optimise. The way to stop other threads at places
- * where they are not in between is to look at the collector's objects.
+ * 3.13 without a GIL looks at the evaluator (is there one?) and then again, to
+ * call it, and does not stop other threads to change it. Compilers make one
+ * look of the two, where they optimise: not for debug builds. The way to stop
+ * other threads elsewhere is to ask for the collector's objects. Not in a
+ * forked child: if a thread of its parent was about to stop the world, it would
+ * wait for ever.
  */
-#if defined(Py_GIL_DISABLED) && PY_VERSION_HEX < 0x030E0000
+#if defined(Py_GIL_DISABLED) && defined(Py_DEBUG) && PY_VERSION_HEX < 0x030E0000
 struct change {
 	PyInterpreterState *interp;
 	_PyFrameEvalFunction evaluator;
@@ -84,12 +88,16 @@ void tickmap_set_evaluator(PyInterpreterState *interp,
 {
 	struct change change = { interp, evaluator };
 
-	PyUnstable_GC_VisitObjects(change_while_stopped, &change);
+	if (is_child)
+		_PyInterpreterState_SetEvalFrameFunc(interp, evaluator);
+	else
+		PyUnstable_GC_VisitObjects(change_while_stopped, &change);
 }
 #else
 void tickmap_set_evaluator(PyInterpreterState *interp,
 			   _PyFrameEvalFunction evaluator)
 {
+	(void)is_child;
 	_PyInterpreterState_SetEvalFrameFunc(interp, evaluator);
 }
 #endif

@@ -16,10 +16,23 @@
 void tickmap_switching_begin(void);
 void tickmap_switching_end(void);
 
+/* The same where a GIL is enough, if there is one. */
+#ifdef Py_GIL_DISABLED
+#define tickmap_changing_begin() tickmap_switching_begin()
+#define tickmap_changing_end() tickmap_switching_end()
+#else
+#define tickmap_changing_begin() ((void)0)
+#define tickmap_changing_end() ((void)0)
+#endif
+
 /* In a forked child: another thread's turn has ended with that thread. */
 void tickmap_switching_forked(void);
 
-/* As _PyInterpreterState_SetEvalFrameFunc, while other threads call. */
+/*
+ * As _PyInterpreterState_SetEvalFrameFunc, while other threads call. Without a
+ * GIL in one's turn, which nobody else has while a thread forks: a child that
+ * has inherited a world half stopped would wait for ever.
+ */
 void tickmap_set_evaluator(PyInterpreterState *interp,
 			   _PyFrameEvalFunction evaluator);
 

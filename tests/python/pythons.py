@@ -10,6 +10,7 @@ import glob
 import json
 import os
 import pathlib
+import re
 import subprocess
 import textwrap
 
@@ -48,8 +49,17 @@ class Python:
 
     @property
     def label(self):
-        debug = "d" if "d-" in (self.suffix or "") else ""
-        return "%s%s-%s" % (".".join(map(str, self.version)), debug, self.path.split("/")[1])
+        kind = ("t" if self.is_free_threaded else "") + ("d" if "d-" in (self.suffix or "") else "")
+        return "%s%s-%s" % (".".join(map(str, self.version)), kind, self.path.split("/")[1])
+
+    @property
+    def is_free_threaded(self):
+        return re.search(r"\dtd?-", self.suffix or "") is not None
+
+    @property
+    def library(self):
+        """The name of the folder in lib."""
+        return "python%d.%d" % self.version[:2] + ("t" if self.is_free_threaded else "")
 
 
 def find_pythons():

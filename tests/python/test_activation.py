@@ -216,7 +216,7 @@ int main(void)
 def test_the_interpreter_can_be_started_anew_in_one_process(python, run, tmp_path):
     """An embedding program may end Python and begin again."""
     folder = os.path.dirname(os.path.dirname(python.executable)) + "/lib"
-    library = "python%d.%d" % python.version[:2]
+    library = python.library
     compiler = shutil.which("cc")
     if not compiler or not os.path.exists("%s/lib%s.so" % (folder, library)):
         pytest.skip("no libpython to link with for " + python.label)
@@ -348,3 +348,67 @@ def test_a_finalizer_may_switch_it_while_it_is_switched(python, run):
     """))  # fmt: skip
     assert result.out == "True 400\n" and result.err == ""
     assert jitdump.read_one(result).named("last")
+
+
+def test_deep_calls_forks_and_switching_at_once_in_threads(python, run):
+    result = run(python, program("""
+        import threading, time, warnings
+        warnings.simplefilter("ignore")
+        depth = 20_000 if sys.version_info >= (3, 11) else 500
+        sys.setrecursionlimit(2 * depth + 1000)
+        threading.stack_size(16 << 20)
+        sys.setswitchinterval(1e-4)
+        tickmap.activate()
+        stop, done = threading.Event(), {}
+        def deep(n):
+            def down(k): return 1 + down(k - 1) if k else 0
+            assert down(depth) == depth
+        def new_code(n):
+            space = {}
+            exec("def g%d(x): return x + 1\\nr = g%d(1)" % (n % 50, n % 50), space)
+            assert space["r"] == 2
+        def switch(n):
+            tickmap.activate() if n % 2 else tickmap.deactivate()
+        def regions(n):
+            with tickmap.activated(): new_code(n)
+        def forks(n):
+            child = os.fork()
+            if child == 0:
+                try:
+                    tickmap.activate()
+                    def in_child(): pass
+                    in_child()
+                    os._exit(0 if tickmap.is_active() else 2)
+                except BaseException:
+                    os._exit(1)
+            status = os.waitpid(child, 0)[1]
+            assert status == 0, status
+        def repeat(f):
+            n = 0
+            while not stop.is_set() or n < 3:
+                f(n)
+                n += 1
+            done[f.__name__] = n
+        import os
+        threads = [threading.Thread(target=repeat, args=(f,)) for f in (deep, new_code, switch, regions, forks)]
+        [t.start() for t in threads]
+        time.sleep(1)
+        stop.set()
+        [t.join() for t in threads]
+        print(sorted(done))
+    """))  # fmt: skip
+    assert result.out == "['deep', 'forks', 'new_code', 'regions', 'switch']\n" and result.err == ""
+    dumps = jitdump.read_all(result).values()
+    assert sum(any(f.short.endswith("in_child") for f in d.functions) for d in dumps) >= 3
+
+
+def test_without_a_gil_it_stays_off(python, run):
+    """A module that does not say that it can do without would bring it back."""
+    if not python.is_free_threaded:
+        pytest.skip("%s has a GIL" % python.label)
+    result = run(python, program("""
+        before = sys._is_gil_enabled()
+        tickmap.activate()
+        print(before, sys._is_gil_enabled())
+    """), before=["-W", "error"])  # fmt: skip
+    assert result.out == "False False\n" and result.err == ""

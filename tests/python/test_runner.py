@@ -246,7 +246,7 @@ REQUESTS = [
 @pytest.fixture
 def user_site(python, tmp_path):
     """A folder for packages with the .pth file that --startup prints."""
-    folder = tmp_path / "base" / "lib" / ("python%d.%d" % python.version[:2]) / "site-packages"
+    folder = tmp_path / "base" / "lib" / python.library / "site-packages"
     folder.mkdir(parents=True)
     environment = dict(clean_environment(), PYTHONPATH=str(HOME))
     made = subprocess.run([python.path, "-m", "tickmap", "--startup"], env=environment, check=True, stdout=subprocess.PIPE)

@@ -15,6 +15,7 @@ anything else is a fault, and named
 import collections
 import json
 import pathlib
+import re
 
 from recorded import (ROOT, TICKMAP, INTERPRETERS, label, python_frames,
                       record, window)
@@ -90,13 +91,36 @@ def bare_evaluators(frames):
                for i, frame in enumerate(frames))
 
 
-def row_of(truth, frames, names):
+ADDRESS = re.compile(r"\[(.*)\+(0x[0-9a-f]+)\]$")
+
+
+class Starts:
+    """Where threads begin: by name, or, in libraries without symbols, near
+    where those begin that have Python frames."""
+
+    def __init__(self, stacks):
+        self.places = set()
+        for _, frames, _ in stacks:
+            place = ADDRESS.match(frames[0])
+            if place and python_frames(frames):
+                self.places.add((place[1], int(place[2], 16)))
+
+    def have(self, frame):
+        if frame in STARTS:
+            return True
+        place = ADDRESS.match(frame)
+        return bool(place) and any(
+            place[1] == image and abs(int(place[2], 16) - address) < 64
+            for image, address in self.places)
+
+
+def row_of(truth, frames, names, starts):
     if any(f.startswith("[jit") for f in frames):
         return "generated code without a name"
     if not names and EVALUATOR in frames:
         return "evaluator, but no Python frame"
     if not names:
-        return APART if frames[0] in STARTS else "cut in native code"
+        return APART if starts.have(frames[0]) else "cut in native code"
     marked = truth.marked(names)
     if marked in truth.stacks:
         return "whole"
@@ -118,9 +142,12 @@ def judge(recording, truths):
     for truth in truths:
         stacks = recording.stacks(
             "--pid", str(truth.pid), *window(truth.first_ns, truth.last_ns))
+        stacks = list(stacks)
+        starts = Starts(stacks)
         for comm, frames, count in stacks:
             names = python_frames(frames)
-            rows.add(row_of(truth, frames, names), count, [comm] + frames)
+            rows.add(row_of(truth, frames, names, starts), count,
+                     [comm] + frames)
     return rows
 
 
