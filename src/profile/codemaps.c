@@ -73,6 +73,14 @@ static uint32_t add_code(struct tickmap_loader *loader,
 	return (uint32_t)(loader->codes.count - 1);
 }
 
+static void note_stamp(struct tickmap_source *source, uint64_t when)
+{
+	if (when > source->last_ns)
+		source->last_ns = when;
+	if (when && (!source->first_ns || when < source->first_ns))
+		source->first_ns = when;
+}
+
 static void on_code(void *context, const struct tickmap_code_event *event)
 {
 	struct tickmap_feeding *feeding = context;
@@ -82,6 +90,13 @@ static void on_code(void *context, const struct tickmap_code_event *event)
 
 	if (event->kind == TICKMAP_CODE_CLOSE || !event->size)
 		return;
+	note_stamp(source, event->when);
+	if (source->perf_map) {
+		loader->profile->code_loads++;
+		if (!tickmap_maplines_add(loader, source, event))
+			loader->no_memory = true;
+		return;
+	}
 	if (event->kind == TICKMAP_CODE_LOAD) {
 		code = add_code(loader, event);
 		if (code == TICKMAP_NONE) {
@@ -109,11 +124,6 @@ static void on_code(void *context, const struct tickmap_code_event *event)
 		.kind = (uint8_t)event->kind,
 	};
 	source->moves |= event->kind == TICKMAP_CODE_MOVE;
-	if (event->when > source->last_ns)
-		source->last_ns = event->when;
-	if (event->when &&
-	    (!source->first_ns || event->when < source->first_ns))
-		source->first_ns = event->when;
 }
 
 static void on_finding(void *context, const struct tickmap_finding *finding)
@@ -248,8 +258,11 @@ bool tickmap_codemaps_file(struct tickmap_loader *loader, int fd,
 	};
 	uint32_t index = add_source(loader, &model);
 	uint8_t *block = malloc(BLOCK);
-	bool good = index != TICKMAP_NONE && block &&
-		    open_parser(&loader->sources.items[index]);
+	bool good =
+		index != TICKMAP_NONE && block &&
+		open_parser(&loader->sources.items[index]) &&
+		(!perf_map ||
+		 tickmap_maplines_begin(loader, &loader->sources.items[index]));
 
 	while (good) {
 		ssize_t got = read(fd, block, BLOCK);
@@ -309,14 +322,22 @@ void tickmap_codemaps_end(struct tickmap_loader *loader)
 		close_parser(&loader->sources.items[i]);
 }
 
+static void free_source(struct tickmap_source *source)
+{
+	free(source->feeding);
+	tickmap_vec_free(&source->lines);
+	tickmap_vec_free(&source->chunks);
+}
+
 void tickmap_codemaps_free(struct tickmap_loader *loader)
 {
 	tickmap_codemaps_end(loader);
 	for (size_t i = 0; i < loader->sources.count; i++)
-		free(loader->sources.items[i].feeding);
+		free_source(&loader->sources.items[i]);
 	tickmap_vec_free(&loader->sources);
 	tickmap_vec_free(&loader->codes);
 	tickmap_vec_free(&loader->code_records);
 	tickmap_vec_free(&loader->oddities);
+	tickmap_vec_free(&loader->asked);
 	tickmap_table_free(&loader->source_of_note);
 }

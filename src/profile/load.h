@@ -7,6 +7,7 @@
  *	codemaps.c   code maps, embedded or out of files, read
  *	mapfiles.c   where the code maps of a foreign recording lie
  *	mapfolder.c  what lies in a folder
+ *	maplines.c   which lines of perf maps somebody asks about
  *	align.c      their stamps -> times of the recording
  *	publish.c    what they say into the timelines
  *	jitted.c     perf inject's images of functions, as code maps
@@ -133,6 +134,19 @@ struct tickmap_process {
 	uint32_t epoch;
 };
 
+/* One of a perf map. */
+struct tickmap_map_line {
+	uint64_t avma;
+	uint32_t size; /* 0: left out */
+	tickmap_str name;
+};
+
+/* Lines that came together. */
+struct tickmap_map_chunk {
+	uint64_t when; /* 0: not seen */
+	size_t first_line;
+};
+
 /* A code map: one file's worth of events. */
 struct tickmap_source {
 	bool perf_map;
@@ -158,6 +172,11 @@ struct tickmap_source {
 	struct tickmap_alignment *alignment;
 	bool timeless; /* its stamps say nothing: the order of records does */
 	bool moves;    /* it has MOVE records */
+	/* A perf map's. */
+	TICKMAP_VEC(struct tickmap_map_line) lines;
+	TICKMAP_VEC(struct tickmap_map_chunk) chunks;
+	bool any_line;
+	bool asked_only; /* others are left out while it is read */
 };
 
 struct tickmap_code_record {
@@ -227,6 +246,8 @@ struct tickmap_loader {
 	TICKMAP_VEC(struct tickmap_code) codes;
 	TICKMAP_VEC(struct tickmap_code_record) code_records;
 	TICKMAP_VEC(struct tickmap_source) sources;
+	/* All user addresses of samples, in order; see maplines.c. */
+	TICKMAP_VEC(uint64_t) asked;
 	struct tickmap_table source_of_note; /* pid << 32 | file_id -> +1 */
 	TICKMAP_VEC(struct tickmap_oddity) oddities;
 
@@ -303,6 +324,18 @@ bool tickmap_codemaps_publish(struct tickmap_loader *loader);
 
 /* mapfiles.c */
 bool tickmap_mapfiles_find(struct tickmap_loader *loader);
+
+/* maplines.c */
+/* All samples are known, and a perf map's file is going to be read. */
+bool tickmap_maplines_begin(struct tickmap_loader *loader,
+			    struct tickmap_source *source);
+bool tickmap_maplines_add(struct tickmap_loader *loader,
+			  struct tickmap_source *source,
+			  const struct tickmap_code_event *event);
+/* Of lines that count from one time on, those stay that a sample can hit; the
+ * others get size 0. */
+bool tickmap_maplines_choose(struct tickmap_loader *loader,
+			     struct tickmap_map_line *lines, size_t count);
 
 /* boot.c */
 bool tickmap_boot_is_ours(const struct tickmap_loader *loader);

@@ -136,22 +136,99 @@ static bool publish(struct tickmap_loader *loader, uint32_t index,
 					    record->avma, record->size, owner);
 }
 
-static bool publish_line(struct publishing *p,
-			 const struct tickmap_source *source,
-			 struct tickmap_code_record *record)
+/* ---- Perf maps ---- */
+
+static uint64_t time_of_chunk(const struct tickmap_source *source,
+			      const struct tickmap_map_chunk *chunk)
 {
-	if (is_dumped(p, source->process, record->avma)) {
-		p->loader->profile->dumped_lines++;
-		return true;
-	}
-	record->earliest = record->chunk_ns > source->image_ns
-				   ? record->chunk_ns
-				   : source->image_ns;
-	if (!record->chunk_ns)
-		record->earliest = source->code_ns;
-	record->latest = record->earliest;
-	return publish(p->loader, source->process, record);
+	if (!chunk->when)
+		return source->code_ns;
+	return chunk->when > source->image_ns ? chunk->when : source->image_ns;
 }
+
+static bool publish_line(struct tickmap_loader *loader,
+			 const struct tickmap_source *source, uint64_t when,
+			 const struct tickmap_map_line *line)
+{
+	struct tickmap_code *code = loader->codes.count < TICKMAP_NONE - 1
+					    ? tickmap_vec_push(&loader->codes)
+					    : NULL;
+	struct tickmap_code_record record = {
+		.kind = TICKMAP_CODE_LOAD,
+		.earliest = when,
+		.latest = when,
+		.avma = line->avma,
+		.size = line->size,
+		.code = (uint32_t)(loader->codes.count - 1),
+	};
+
+	if (!code)
+		return false;
+	*code = (struct tickmap_code) {
+		.name = line->name,
+		.frame = TICKMAP_NONE,
+		.image = TICKMAP_NONE,
+	};
+	return publish(loader, source->process, &record);
+}
+
+/* Lines [first, end) that all count from `when` on. */
+static bool publish_lines(struct publishing *p, struct tickmap_source *source,
+			  uint64_t when, size_t first, size_t end)
+{
+	struct tickmap_map_line *lines = source->lines.items;
+
+	for (size_t i = first; i < end; i++) {
+		if (!is_dumped(p, source->process, lines[i].avma))
+			continue;
+		p->loader->profile->dumped_lines++;
+		lines[i].size = 0;
+	}
+	if (!tickmap_maplines_choose(p->loader, lines + first, end - first))
+		return false;
+	for (size_t i = first; i < end; i++)
+		if (lines[i].size &&
+		    !publish_line(p->loader, source, when, &lines[i]))
+			return false;
+	return true;
+}
+
+static bool publish_map(struct publishing *p, struct tickmap_source *source)
+{
+	const struct tickmap_map_chunk *chunks = source->chunks.items;
+	size_t count = source->chunks.count;
+	size_t first = 0;
+
+	if (source->any_line)
+		p->loader->processes.items[source->process].published = true;
+	for (size_t c = 0; c < count; c++) {
+		uint64_t when = time_of_chunk(source, &chunks[c]);
+		bool last = c + 1 == count;
+		size_t end =
+			last ? source->lines.count : chunks[c + 1].first_line;
+		if (!last && time_of_chunk(source, &chunks[c + 1]) == when)
+			continue;
+		if (!publish_lines(p, source, when, first, end))
+			return false;
+		first = end;
+	}
+	tickmap_vec_free(&source->lines);
+	tickmap_vec_free(&source->chunks);
+	return true;
+}
+
+static bool publish_maps(struct publishing *p)
+{
+	struct tickmap_loader *loader = p->loader;
+
+	for (size_t i = 0; i < loader->sources.count; i++)
+		if (!publish_map(p, &loader->sources.items[i]))
+			return false;
+	tickmap_vec_free(&loader->asked);
+	return true;
+}
+
+/* ---- Jitdumps ---- */
 
 static bool publish_record(struct publishing *p,
 			   struct tickmap_code_record *record)
@@ -161,8 +238,6 @@ static bool publish_record(struct publishing *p,
 		&loader->sources.items[record->source];
 	uint32_t index = source->process;
 
-	if (source->perf_map)
-		return publish_line(p, source, record);
 	if (record->pid && record->pid != source->header_pid &&
 	    record->pid != source->pid) {
 		index = tickmap_profile_process_known(loader, record->pid,
@@ -180,18 +255,13 @@ static bool publish_record(struct publishing *p,
 	return add_dumped(p, index, record) && publish(loader, index, record);
 }
 
-static bool publish_all(struct publishing *p, bool perf_maps)
+static bool publish_dumps(struct publishing *p)
 {
 	struct tickmap_loader *loader = p->loader;
 
-	for (size_t i = 0; i < loader->code_records.count; i++) {
-		struct tickmap_code_record *record =
-			&loader->code_records.items[i];
-		if (loader->sources.items[record->source].perf_map ==
-			    perf_maps &&
-		    !publish_record(p, record))
+	for (size_t i = 0; i < loader->code_records.count; i++)
+		if (!publish_record(p, &loader->code_records.items[i]))
 			return false;
-	}
 	return true;
 }
 
@@ -205,9 +275,9 @@ bool tickmap_codemaps_publish(struct tickmap_loader *loader)
 	for (uint32_t s = 0; good && s < loader->sources.count; s++)
 		if (loader->sources.items[s].moves)
 			good = find_moved(loader, s);
-	good = good && tickmap_codemaps_align(loader) && publish_all(&p, false);
+	good = good && tickmap_codemaps_align(loader) && publish_dumps(&p);
 	sort_dumped(&p);
-	good = good && publish_all(&p, true);
+	good = good && publish_maps(&p);
 	tickmap_vec_free(&p.dumped);
 	for (size_t i = 0; good && i < loader->processes.count; i++) {
 		struct tickmap_process *process = &loader->processes.items[i];

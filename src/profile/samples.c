@@ -61,18 +61,6 @@ static uint32_t epoch_at(struct resolving *r, struct tickmap_process *p,
 	return p->epoch;
 }
 
-static bool is_first(const struct tickmap_loader *loader,
-		     const struct tickmap_stack *s)
-{
-	const struct tickmap_stack *above =
-		&loader->stacks.all.items[s->parent];
-
-	/* Chains of frame pointers like to end in a zero. */
-	if (above->kind != TICKMAP_STACK_PROCESS && !above->avma)
-		above = &loader->stacks.all.items[above->parent];
-	return above->kind == TICKMAP_STACK_PROCESS;
-}
-
 /*
  * Whose is a return address? The byte before it is the call's, but not where a
  * runtime makes up the first frame: Erlang and Guile start a process with a
@@ -86,7 +74,8 @@ static struct tickmap_owner owner_of(const struct tickmap_loader *loader,
 	struct tickmap_owner owner = tickmap_timeline_find(
 		process->timeline, time_ns, s->avma, TICKMAP_SLACK_NS);
 
-	if (s->kind != TICKMAP_STACK_CALLER || !is_first(loader, s) ||
+	if (s->kind != TICKMAP_STACK_CALLER ||
+	    !tickmap_stacks_is_first(&loader->stacks, s) ||
 	    (owner.owner != TICKMAP_NO_OWNER &&
 	     owner.layer == TICKMAP_LAYER_FILE))
 		return owner;
@@ -147,7 +136,8 @@ static uint32_t user_frame_once(struct resolving *r,
 				uint32_t epoch, bool *ret_early)
 {
 	struct known_set *set = known_place(r, s->avma, epoch);
-	bool first = s->kind == TICKMAP_STACK_CALLER && is_first(r->loader, s);
+	bool first = s->kind == TICKMAP_STACK_CALLER &&
+		     tickmap_stacks_is_first(&r->loader->stacks, s);
 	const struct known_address *k = known_in(set, s->avma, epoch, first);
 
 	if (k) {

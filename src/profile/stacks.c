@@ -101,6 +101,16 @@ uint32_t tickmap_stacks_add(struct tickmap_stacks *stacks, uint32_t parent,
 	return child;
 }
 
+bool tickmap_stacks_is_first(const struct tickmap_stacks *stacks,
+			     const struct tickmap_stack *s)
+{
+	const struct tickmap_stack *above = &stacks->all.items[s->parent];
+
+	if (above->kind != TICKMAP_STACK_PROCESS && !above->avma)
+		above = &stacks->all.items[above->parent];
+	return above->kind == TICKMAP_STACK_PROCESS;
+}
+
 void tickmap_stacks_end(struct tickmap_stacks *stacks)
 {
 	free(stacks->index);

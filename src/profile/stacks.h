@@ -53,6 +53,10 @@ struct tickmap_stacks {
 /* The stack of `parent` and one more frame; UINT32_MAX: out of memory. */
 uint32_t tickmap_stacks_add(struct tickmap_stacks *stacks, uint32_t parent,
 			    uint64_t avma, enum tickmap_stack_kind kind);
+/* The caller of all others, or nobody but a zero above it: chains of frame
+ * pointers like to end in one. */
+bool tickmap_stacks_is_first(const struct tickmap_stacks *stacks,
+			     const struct tickmap_stack *s);
 /* No more are added: from now on they have nodes. */
 void tickmap_stacks_end(struct tickmap_stacks *stacks);
 void tickmap_stacks_free(struct tickmap_stacks *stacks);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "timeline/history.h"
 
+#include "base/sort.h"
 #include "platform/platform.h"
 
 #include <string.h>
@@ -40,38 +41,6 @@ bool tickmap_history_add(struct tickmap_history *history,
 	if (place)
 		*place = span;
 	return place != NULL;
-}
-
-/* Least significant byte first; bytes that are the same everywhere cost
- * nothing, and of addresses most are. False: out of memory. */
-static bool sort_u64(uint64_t *values, size_t count)
-{
-	uint64_t *from = values, *to = malloc(count * sizeof(*to));
-	uint64_t *spare = to;
-	uint64_t differ = 0;
-
-	if (!to)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		differ |= values[i] ^ values[0];
-	for (unsigned shift = 0; shift < 64; shift += 8) {
-		size_t places[257] = { 0 };
-		if (!(differ >> shift & 0xff))
-			continue;
-		for (size_t i = 0; i < count; i++)
-			places[(from[i] >> shift & 0xff) + 1]++;
-		for (unsigned b = 1; b < 256; b++)
-			places[b] += places[b - 1];
-		for (size_t i = 0; i < count; i++)
-			to[places[from[i] >> shift & 0xff]++] = from[i];
-		uint64_t *swap = from;
-		from = to;
-		to = swap;
-	}
-	if (from != values)
-		memcpy(values, from, count * sizeof(*values));
-	free(spare);
-	return true;
 }
 
 /* By number, which is by `since`: the sweep numbers in the order of time. */
@@ -156,7 +125,7 @@ static bool find_bounds(struct tickmap_history *history)
 		if (span->last != UINT64_MAX)
 			bounds[count++] = span->last + 1;
 	}
-	ok = sort_u64(bounds, count);
+	ok = tickmap_sort_u64(bounds, count);
 	for (size_t i = 0; ok && i < count; i++)
 		if (!i || bounds[i] != bounds[distinct - 1])
 			bounds[distinct++] = bounds[i];
