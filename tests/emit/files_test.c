@@ -544,7 +544,7 @@ static int with_a_limit_shared(const char *dir)
 	CHECK(!setrlimit(RLIMIT_FSIZE, &limit));
 	CHECK(open_emit(dir, MAP, 0, &emit) == 0);
 	CHECK(tickmap_emit_code(emit, &code) == 0);
-	for (int i = 0; i < 982 / 2; i++)
+	for (int i = 0; i < (1000 - 14) / 2; i++)
 		fputs("x\n", other);
 	CHECK(!fclose(other));
 	CHECK(tickmap_emit_code(emit, &code) == TICKMAP_EMIT_E_OS);
