@@ -258,6 +258,7 @@ def ask(python, user_site, tmp_path, options, environment, text=ASK):
     folder = tmp_path / "published"
     folder.mkdir()
     env = dict(clean_environment(), TICKMAP_DIR=str(folder), **user_site)
+    env.pop("PYTHON_JIT", None)  # it and their own trampolines exclude each other
     env.update(environment)
     done = subprocess.run([python.path] + options + ["-c", text], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert done.returncode == 0, done.stderr
@@ -323,7 +324,7 @@ print(os.getpid())
 def test_beside_the_interpreters_own_trampolines(python, run, tmp_path):
     if python.version < (3, 12):
         pytest.skip("has none")
-    out = run(python, textwrap.dedent(NATIVE), str(HOME), str(tmp_path), form=None).out.splitlines()
+    out = run(python, textwrap.dedent(NATIVE), str(HOME), str(tmp_path), form=None, env={"PYTHON_JIT": None}).out.splitlines()
     theirs = pathlib.Path("/tmp/perf-%s.map" % out[-1])
     text = theirs.read_text()
     theirs.unlink()
