@@ -186,8 +186,9 @@ static void clock(const struct lines *l)
 		     p->code_loads ? "code maps without times"
 				   : "no code maps to align");
 	else if (strcmp(method, "same") == 0)
-		line(l, "clock", TICKMAP_INK_PLAIN,
-		     "%s, and code maps use it, too", p->clock.domain);
+		line(l, "clock", TICKMAP_INK_PLAIN, "%s%s", p->clock.domain,
+		     p->code_loads ? ", and code maps use it, too"
+				   : "; no code maps to align");
 	else
 		line(l, "clock", TICKMAP_INK_PLAIN,
 		     "%s; code maps (%s) moved by %s (error %s, by %s)",

@@ -263,12 +263,16 @@ static bool add_life(const struct aligning *a, size_t s)
 		tickmap_alignment_ceiling(source->alignment, last, end));
 }
 
-/* What a recorder read in one round was stamped before the next one's time. */
+/*
+ * A chunk bears the time at which the round before its own began. That round
+ * may still have been reading then, and under load for long: what it read was
+ * stamped before the round after it began.
+ */
 static bool add_chunks(const struct aligning *a, size_t s)
 {
 	struct tickmap_loader *loader = a->loader;
 	const struct tickmap_source *source = source_at(a, s);
-	const struct tickmap_code_record *last = NULL;
+	const struct tickmap_code_record *older = NULL, *last = NULL;
 
 	if (!source->embedded)
 		return true;
@@ -277,10 +281,13 @@ static bool add_chunks(const struct aligning *a, size_t s)
 			&loader->code_records.items[i];
 		if (r->source != s)
 			continue;
-		if (last && r->chunk_ns > last->chunk_ns &&
-		    !tickmap_alignment_ceiling(source->alignment, last->when,
-					       r->chunk_ns))
-			return false;
+		if (last && r->chunk_ns > last->chunk_ns) {
+			if (older && !tickmap_alignment_ceiling(
+					     source->alignment, older->when,
+					     r->chunk_ns))
+				return false;
+			older = last;
+		}
 		last = r;
 	}
 	return true;

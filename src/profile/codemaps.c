@@ -293,15 +293,18 @@ bool tickmap_codemaps_write_findings(struct tickmap_loader *loader)
 
 	for (size_t i = 0; i < loader->oddities.count; i++) {
 		const struct tickmap_oddity *o = &loader->oddities.items[i];
-		char text[512], times[40] = "", where[300] = "";
+		char text[512], times[40] = "", at[32] = "", where[300] = "";
 		profile->findings_count += o->count;
 		if (o->count > 1)
 			snprintf(times, sizeof(times), ", %llu times",
 				 (unsigned long long)o->count);
+		if (o->path && o->offset)
+			snprintf(at, sizeof(at), "at 0x%llx of ",
+				 (unsigned long long)o->offset);
 		if (o->path)
-			snprintf(where, sizeof(where),
-				 ", first at 0x%llx of %s",
-				 (unsigned long long)o->offset,
+			snprintf(where, sizeof(where), "%s %s%s",
+				 o->count > 1 || o->offset ? ", first" : ":",
+				 at,
 				 tickmap_string(profile->strings, o->path,
 						NULL));
 		snprintf(text, sizeof(text), "%s: %s%s%s",

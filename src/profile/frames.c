@@ -332,6 +332,14 @@ uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 		return unnamed(loader, other_time, avma & unmapped_mask,
 			       other_time ? TICKMAP_UNRESOLVED_OTHER_TIME
 					  : TICKMAP_UNRESOLVED_UNMAPPED);
+	if (!other_time && !process->published) {
+		uint64_t *silent =
+			tickmap_table_put(&loader->silent, process->pid);
+		if (silent)
+			*silent = 1;
+		else
+			loader->no_memory = true;
+	}
 	return unnamed(loader, true, loader->maps.items[owner->owner].avma,
 		       other_time	    ? TICKMAP_UNRESOLVED_OTHER_TIME
 		       : process->published ? TICKMAP_UNRESOLVED_NOT_IN_MAP

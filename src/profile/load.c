@@ -2,6 +2,7 @@
 /* A perf.data into a profile: one pass over its records, then see load.h. */
 #include "profile/load.h"
 
+#include "codemap/marker.h"
 #include "profile/internal.h"
 
 #include <linux/perf_event.h>
@@ -94,7 +95,7 @@ static bool read_mmap(struct tickmap_loader *loader,
 		.inode = m.ino,
 		.path = tickmap_intern_cstr(loader->profile->strings, m.path),
 		.anonymous = tickmap_map_is_anonymous(m.path),
-		.marker = tickmap_map_is_jitdump(m.path),
+		.marker = tickmap_is_jitdump_path(m.path),
 		.jitted = tickmap_map_is_jitted(m.path),
 		.code = TICKMAP_NONE,
 	};
@@ -462,6 +463,7 @@ static bool conclude(struct tickmap_loader *loader)
 				      0, 0))
 		return false;
 	return count_unresolved(profile) &&
+	       tickmap_runtimes_write_hints(loader) &&
 	       tickmap_frames_write_hints(loader) &&
 	       tickmap_codemaps_write_findings(loader) &&
 	       !tickmap_strings_failed(profile->strings);
@@ -534,6 +536,7 @@ static void release(struct tickmap_loader *loader)
 	tickmap_vec_free(&loader->chain_frames);
 	tickmap_vec_free(&loader->dso_unnamed);
 	tickmap_vec_free(&loader->side);
+	tickmap_table_free(&loader->silent);
 	tickmap_vec_free(&loader->maps);
 	tickmap_vec_free(&loader->raw);
 	tickmap_vec_free(&loader->links);

@@ -259,6 +259,8 @@ struct tickmap_loader {
 	TICKMAP_VEC(uint32_t) chain_frames;
 	uint32_t chain; /* of the frame that was looked up last; 0: none */
 	TICKMAP_VEC(uint8_t) dso_unnamed; /* by dso: a frame had no name */
+	/* Pids with generated code and no code map. */
+	struct tickmap_table silent;
 };
 
 /* processes.c: all return false (or TICKMAP_NONE) without memory. */
@@ -296,7 +298,6 @@ void tickmap_profile_processes_free(struct tickmap_loader *loader);
 bool tickmap_map_is_anonymous(const char *path);
 /* Opens it. */
 bool tickmap_map_is_no_program(const char *path);
-bool tickmap_map_is_jitdump(const char *path);
 
 /* codemaps.c */
 bool tickmap_codemaps_note(struct tickmap_loader *loader,
@@ -367,6 +368,10 @@ bool tickmap_samples_add(struct tickmap_loader *loader,
 			 const struct tickmap_perfdata_record *record,
 			 const struct tickmap_sample *sample);
 bool tickmap_samples_resolve(struct tickmap_loader *loader);
+/* A return address that may be the first byte of code: both that byte and the
+ * one before it are asked about. */
+bool tickmap_samples_may_be_entry(const struct tickmap_loader *loader,
+				  const struct tickmap_stack *s);
 
 /* frames.c: TICKMAP_NONE without memory. */
 /* The symbolizer's number of the mapped file. */
@@ -388,6 +393,9 @@ uint32_t tickmap_inlined_outer(const struct tickmap_loader *loader,
 			       uint32_t node, uint32_t chain);
 
 bool tickmap_frames_write_hints(struct tickmap_loader *loader);
+
+/* runtimes.c: what to type so that generated code has names. */
+bool tickmap_runtimes_write_hints(struct tickmap_loader *loader);
 bool tickmap_frames_is_interpreter(const char *dso_path);
 
 #endif

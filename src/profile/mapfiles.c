@@ -14,6 +14,7 @@
  * after its process started and, if that is over, not after its end. A process
  * maps its marker when it makes the file: nothing older can be at that path.
  */
+#include "codemap/marker.h"
 #include "profile/load.h"
 #include "profile/mapfolder.h"
 
@@ -200,26 +201,13 @@ static unsigned common_end(const char *a, const char *b, size_t b_length)
 	return parts + ((!i || a[i - 1] == '/') && !j);
 }
 
-/* The pid in "jit-PID.dump" or "jit-TID-PID.dump". */
-static uint32_t pid_in(const char *path, size_t length)
-{
-	uint64_t pid = 0, place = 1;
-
-	for (length -= length > 5 ? 5 : length;
-	     length && path[length - 1] >= '0' && path[length - 1] <= '9' &&
-	     place < UINT64_C(10000000000);
-	     length--, place *= 10)
-		pid += place * (uint64_t)(path[length - 1] - '0');
-	return pid <= UINT32_MAX ? (uint32_t)pid : 0;
-}
-
 /* The best dump of the folders for a marker, or NULL. */
 static struct tickmap_map_file *
 near_marker(struct finder *finder, const struct tickmap_process *process,
 	    const char *marked, size_t length)
 {
 	struct tickmap_map_file *best = NULL;
-	uint32_t inner = pid_in(marked, length);
+	uint32_t inner = tickmap_jitdump_path_pid(marked, length);
 	unsigned best_score = 0;
 
 	for (size_t i = 0; i < finder->near.files.count; i++) {

@@ -19,7 +19,7 @@ static bool find_asked(struct tickmap_loader *loader)
 
 	if (loader->asked.items)
 		return true;
-	/* A caller that is the first frame may ask about two. */
+	/* A caller may ask about two. */
 	if (!tickmap_vec_reserve(&loader->asked, 2 * stacks->all.count + 1))
 		return false;
 	asked = loader->asked.items;
@@ -29,8 +29,7 @@ static bool find_asked(struct tickmap_loader *loader)
 		    s->kind != TICKMAP_STACK_CALLER)
 			continue;
 		asked[count++] = s->avma;
-		if (s->kind == TICKMAP_STACK_CALLER &&
-		    tickmap_stacks_is_first(stacks, s))
+		if (tickmap_samples_may_be_entry(loader, s))
 			asked[count++] = s->avma + 1;
 	}
 	if (!tickmap_sort_u64(asked, count))

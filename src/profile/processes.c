@@ -2,6 +2,8 @@
 /* Sideband events in time order -> processes, each with its timeline. */
 #include "profile/load.h"
 
+#include "codemap/marker.h"
+
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,7 +38,7 @@ static bool is_removed_scratch(const char *path)
 	return length > tail && !strcmp(path + length - tail, deleted) &&
 	       begins_with_one_of(path, folders,
 				  sizeof(folders) / sizeof(*folders)) &&
-	       !strstr(path, ".so") && !tickmap_map_is_jitdump(path);
+	       !strstr(path, ".so") && !tickmap_is_jitdump_path(path);
 }
 
 bool tickmap_map_is_anonymous(const char *path)
@@ -65,22 +67,6 @@ bool tickmap_map_is_no_program(const char *path)
 		     memcmp(magic, "MZ", 2) != 0 && memcmp(magic, "PK", 2) != 0;
 	close(fd);
 	return no_program;
-}
-
-/* "jit-PID.dump"; JavaScriptCore writes "jit-TID-PID.dump". It may have been
- * removed while it was mapped. */
-bool tickmap_map_is_jitdump(const char *path)
-{
-	static const char deleted[] = " (deleted)";
-	const char *slash = strrchr(path, '/');
-	const char *base = slash ? slash + 1 : path;
-	size_t length = strlen(base), tail = sizeof(deleted) - 1;
-
-	if (length > tail && !strcmp(base + length - tail, deleted))
-		length -= tail;
-	return length > 9 && !strncmp(base, "jit-", 4) &&
-	       strspn(base + 4, "0123456789-") == length - 9 &&
-	       !strncmp(base + length - 5, ".dump", 5);
 }
 
 bool tickmap_profile_process_changed(struct tickmap_process *process,

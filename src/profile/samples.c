@@ -20,7 +20,7 @@ struct known_address {
 	uint32_t map;	     /* + 1 */
 	uint32_t chain : 30; /* of inlined functions */
 	uint32_t early : 1;
-	uint32_t first : 1; /* the stack begins there: see owner_of */
+	uint32_t entry : 1; /* may begin a function: see owner_of */
 };
 #define CHAINS_MAX (UINT32_C(1) << 30)
 
@@ -64,8 +64,20 @@ static uint32_t epoch_at(struct resolving *r, struct tickmap_process *p,
 /*
  * Whose is a return address? The byte before it is the call's, but not where a
  * runtime makes up the first frame: Erlang and Guile start a process with a
- * return to the first byte of code that nobody called.
+ * return to the first byte of code that nobody called. Nor where a kernel
+ * followed what it took for frame pointers: data shaped like frames holds
+ * entry points (a list of CPython's trampolines, which lie side by side), and
+ * that a function of a code map ends in a call just before another one begins
+ * is far rarer.
  */
+bool tickmap_samples_may_be_entry(const struct tickmap_loader *loader,
+				  const struct tickmap_stack *s)
+{
+	return s->kind == TICKMAP_STACK_CALLER &&
+	       ((!loader->ours && !loader->dwarf_stacks) ||
+		tickmap_stacks_is_first(&loader->stacks, s));
+}
+
 static struct tickmap_owner owner_of(const struct tickmap_loader *loader,
 				     const struct tickmap_process *process,
 				     const struct tickmap_stack *s,
@@ -74,8 +86,7 @@ static struct tickmap_owner owner_of(const struct tickmap_loader *loader,
 	struct tickmap_owner owner = tickmap_timeline_find(
 		process->timeline, time_ns, s->avma, TICKMAP_SLACK_NS);
 
-	if (s->kind != TICKMAP_STACK_CALLER ||
-	    !tickmap_stacks_is_first(&loader->stacks, s) ||
+	if (!tickmap_samples_may_be_entry(loader, s) ||
 	    (owner.owner != TICKMAP_NO_OWNER &&
 	     owner.layer == TICKMAP_LAYER_FILE))
 		return owner;
@@ -119,11 +130,11 @@ static struct known_set *known_place(const struct resolving *r, uint64_t avma,
 }
 
 static const struct known_address *
-known_in(const struct known_set *set, uint64_t avma, uint32_t epoch, bool first)
+known_in(const struct known_set *set, uint64_t avma, uint32_t epoch, bool entry)
 {
 	for (unsigned i = 0; i < WAYS; i++) {
 		const struct known_address *k = &set->ways[i];
-		if (k->avma == avma && k->epoch == epoch && k->first == first)
+		if (k->avma == avma && k->epoch == epoch && k->entry == entry)
 			return k;
 	}
 	return NULL;
@@ -136,9 +147,8 @@ static uint32_t user_frame_once(struct resolving *r,
 				uint32_t epoch, bool *ret_early)
 {
 	struct known_set *set = known_place(r, s->avma, epoch);
-	bool first = s->kind == TICKMAP_STACK_CALLER &&
-		     tickmap_stacks_is_first(&r->loader->stacks, s);
-	const struct known_address *k = known_in(set, s->avma, epoch, first);
+	bool entry = tickmap_samples_may_be_entry(r->loader, s);
+	const struct known_address *k = known_in(set, s->avma, epoch, entry);
 
 	if (k) {
 		s->map = k->map;
@@ -157,7 +167,7 @@ static uint32_t user_frame_once(struct resolving *r,
 		.map = s->map,
 		.chain = r->loader->chain & (CHAINS_MAX - 1),
 		.early = *ret_early,
-		.first = first,
+		.entry = entry,
 	};
 	return frame;
 }

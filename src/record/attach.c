@@ -2,6 +2,7 @@
 #include "record/attach.h"
 
 #include "capture/procmaps.h"
+#include "codemap/marker.h"
 #include "platform/platform.h"
 
 #include <dirent.h>

@@ -81,19 +81,6 @@ void tickmap_follower_free(struct tickmap_follower *follower)
 	free(follower);
 }
 
-/* jit-123.dump, and JavaScriptCore's jit-TID-PID.dump */
-bool tickmap_is_jitdump_path(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	const char *at = slash ? slash + 1 : path;
-
-	if (strncmp(at, "jit-", 4) || !isdigit((unsigned char)at[4]))
-		return false;
-	for (at += 4; isdigit((unsigned char)*at) || *at == '-'; at++)
-		;
-	return !strcmp(at, ".dump") || !strcmp(at, ".dump (deleted)");
-}
-
 /* The process that a record of this dump speaks of. The dump is bound to the
  * process that mapped it; its own numbers may be another namespace's. */
 static pid_t owner_of(const struct followed *file, uint32_t record_pid)

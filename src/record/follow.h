@@ -23,9 +23,6 @@ tickmap_follower_new(struct tickmap_processes *processes,
 		     struct tickmap_perfdata_writer *writer);
 void tickmap_follower_free(struct tickmap_follower *follower);
 
-/* The mapping is a jitdump's marker, judged by its name. */
-bool tickmap_is_jitdump_path(const char *path);
-
 /* Opens the dump that a marker mapping shows and reads all that is there. */
 int tickmap_follow_marker(struct tickmap_follower *follower,
 			  const struct tickmap_mmap_record *marker,

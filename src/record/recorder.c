@@ -5,6 +5,7 @@
 #include "base/vec.h"
 #include "capture/perfdata.h"
 #include "capture/procmaps.h"
+#include "codemap/marker.h"
 #include "platform/platform.h"
 #include "record/attach.h"
 #include "record/follow.h"

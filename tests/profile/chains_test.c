@@ -102,6 +102,38 @@ static void deferred_user_parts_are_joined_with_their_samples(void **state)
 	recording_remove(&r);
 }
 
+/*
+ * A kernel takes data for frame pointers where code has none, and finds entry
+ * points there. A return address lies within its function.
+ */
+static void an_entry_point_in_a_chain_is_its_own_function(void **state)
+{
+	static const char map[] = "7f0000000000 b one\n"
+				  "7f000000000b b two\n"
+				  "7f0000000016 b three\n";
+	const uint64_t chain[] = { (uint64_t)PERF_CONTEXT_USER,
+				   JIT + 2,
+				   JIT + 0xb,
+				   JIT + 0x16 + 6,
+				   JIT + 0xb + 6,
+				   JIT + 0x16 };
+	struct recording r;
+	char name[32], text[256];
+
+	(void)state;
+	recording_open(&r, CLOCK_MONOTONIC);
+	record_map(&r, 0, PID, JIT, 0x100000, "//anon");
+	snprintf(name, sizeof(name), "perf-%u.map", PID);
+	write_file(r.dir, name, map, sizeof(map) - 1);
+	record_chain(&r, START, PID, PID, chain,
+		     sizeof(chain) / sizeof(*chain));
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	chain_of(p, 0, text, sizeof(text));
+	assert_string_equal(text, "one<two<three<two<three");
+	tickmap_profile_free(p);
+	recording_remove(&r);
+}
+
 static void images_of_functions_that_are_not_here_hide_no_dump(void **state)
 {
 	struct recording r;
@@ -121,6 +153,7 @@ static void images_of_functions_that_are_not_here_hide_no_dump(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_entry_point_in_a_chain_is_its_own_function),
 		cmocka_unit_test(
 			deferred_user_parts_are_joined_with_their_samples),
 		cmocka_unit_test(

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where the code maps of a recording are found, and where they are not. */
+#include "codemap/marker.h"
 #include "recording.h"
 
 #include <fcntl.h>
@@ -381,6 +382,101 @@ static void a_container_is_asked_under_its_root_and_its_pid(void **state)
 	recording_remove(&r);
 }
 
+static void a_marker_is_known_by_its_name(void **state)
+{
+	static const struct {
+		const char *path;
+		bool marker;
+		uint32_t pid;
+	} names[] = {
+		{ "/tmp/jit-12.dump", true, 12 },
+		{ "jit-12.dump", true, 12 },
+		{ "/tmp/jit-12.dump (deleted)", true, 12 },
+		{ "/tmp/jit-7-12.dump", true, 12 },
+		{ "/tmp/jit-7-12-Quqfps", true, 12 },
+		{ "/tmp/jit-7-12-1a2345", true, 12 },
+		{ "/tmp/jit-7-12-123456 (deleted)", true, 12 },
+		{ "/tmp/jit-12-Quqfps", false, 0 },
+		{ "/tmp/jit-7-12-Quqf", false, 0 },
+		{ "/tmp/jit-7-12-Quq.ps", false, 0 },
+		{ "/tmp/jit-.dump", false, 0 },
+		{ "/tmp/jit-a-12.dump", false, 0 },
+		{ "/tmp/libjit-12.dump", false, 0 },
+		{ "/tmp/jit-12.so", false, 0 },
+		{ "/tmp/jit-12.dump/lib.so", false, 0 },
+		{ "", false, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const char *path = names[i].path;
+		const char *deleted = strstr(path, " (deleted)");
+		size_t length =
+			deleted ? (size_t)(deleted - path) : strlen(path);
+		assert_int_equal(tickmap_is_jitdump_path(path),
+				 names[i].marker);
+		assert_int_equal(tickmap_jitdump_path_pid(path, length),
+				 names[i].pid);
+	}
+}
+
+/* JavaScriptCore's, in a folder that nobody chose. Only the name leads there:
+ * the pid is that of another namespace. */
+static void a_dump_with_a_random_end_is_found_by_its_marker(void **state)
+{
+	struct recording r;
+
+	(void)state;
+	begin(&r);
+	put_dump(&r, "jit-7-5-Quqfps", 5, START, JIT, "f");
+	record_map(&r, START - MS, PID, JIT + 0x20000, 0x1000,
+		   "/gone/jit-7-5-Quqfps");
+	record_sample(&r, START + MS, PID, JIT);
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	assert_string_equal(leaf(p, 0), "f");
+	tickmap_profile_free(p);
+	recording_remove(&r);
+}
+
+static size_t hints_with(const struct tickmap_profile *p, const char *text)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->hints.count; i++)
+		count += strstr(tickmap_string(p->strings, p->hints.items[i],
+					       NULL),
+				text) != NULL;
+	return count;
+}
+
+static void it_is_said_how_a_runtime_publishes_its_code(void **state)
+{
+	struct recording r;
+
+	(void)state;
+	begin(&r);
+	record_map(&r, 1, PID, 0x400000, 0x1000, "/nowhere/bin/node");
+	record_sample(&r, START, PID, JIT);
+	/* A child that maps nothing of its own. */
+	record_fork(&r, START, PID + 1, PID);
+	record_sample(&r, START + MS, PID + 1, JIT);
+	/* This one published code that is not here. */
+	record_map(&r, 1, PID + 2, JIT, 0x10000, "//anon");
+	record_map(&r, 1, PID + 2, 0x400000, 0x1000, "/nowhere/lib/libjvm.so");
+	record_map(&r, 1, PID + 2, JIT + 0x20000, 0x1000, "/gone/jit-3.dump");
+	record_sample(&r, START, PID + 2, JIT);
+	/* That one was not seen in generated code. */
+	record_map(&r, 1, PID + 3, 0x400000, 0x1000, "/nowhere/bin/bun");
+	record_sample(&r, START, PID + 3, 0x400010);
+	struct tickmap_profile *p = recording_load(&r, NULL);
+	assert_int_equal(hints_with(p, "--perf-prof"), 1);
+	assert_int_equal(hints_with(p, "java"), 0);
+	assert_int_equal(hints_with(p, "BUN_"), 0);
+	assert_true(has_finding(p, "CM002"));
+	tickmap_profile_free(p);
+	recording_remove(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +493,10 @@ int main(void)
 			a_removed_dump_is_read_from_the_process_that_has_it),
 		cmocka_unit_test(
 			a_container_is_asked_under_its_root_and_its_pid),
+		cmocka_unit_test(a_marker_is_known_by_its_name),
+		cmocka_unit_test(
+			a_dump_with_a_random_end_is_found_by_its_marker),
+		cmocka_unit_test(it_is_said_how_a_runtime_publishes_its_code),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
