@@ -8,7 +8,7 @@ DESTDIR ?=
 # Interpreters to build the Python extension for; empty: every one found.
 PYTHONS ?=
 
-.PHONY: all help deps build demo check check-peers python-suite bench fuzz install clean
+.PHONY: all help deps build demo check check-peers check-free-threaded python-suite bench fuzz install clean
 
 all: build
 
@@ -18,6 +18,7 @@ help:
 	@echo 'make build        build into $(BUILD)/'
 	@echo 'make bench        benchmarks: ratios against peers'
 	@echo 'make check-peers  tests that need large extra tools (newer perf and Pythons)'
+	@echo 'make check-free-threaded  builds CPython 3.13 without a GIL, tests the extension in it'
 	@echo "make python-suite CPython's own tests with our trampolines in every process (long)"
 	@echo 'make fuzz         each parser under libFuzzer for a while (FUZZ_SECONDS=60)'
 	@echo 'make install PREFIX=DIR'
@@ -44,6 +45,11 @@ check: deps build
 check-peers: deps build
 	@tools/deps peers
 	@tools/check-peers $(BUILD)
+
+# Compiles an interpreter first: five minutes of an idle machine.
+check-free-threaded: deps build
+	@tools/deps peers
+	@tools/check-free-threaded $(BUILD)
 
 # Ten minutes of an idle machine for each of 3.11, 3.12 and 3.13.
 python-suite: deps build

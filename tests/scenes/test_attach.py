@@ -115,7 +115,7 @@ def test_perf_attached_to_such_a_program_and_to_its_child(python, tmp_path):
     with Activated(python, tmp_path) as program:
         recorder = subprocess.Popen(
             [PERF, "record", "-k", "1", "-e", "cpu-clock", "-F", "999",
-             "--call-graph", "dwarf,65528", "-o", str(data), "-p",
+             "--call-graph", "dwarf,16384", "-o", str(data), "-p",
              ",".join(map(str, program.pids))], env=env,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         while not data.exists() or data.stat().st_size < 4096:
