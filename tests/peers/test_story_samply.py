@@ -108,8 +108,9 @@ def frame_pointer_share(binary, *options):
 
 
 def keeps_frame_pointers(python):
-    """The evaluator, as a glance; then most functions: in a 3.14 without frame
-    pointers the evaluator has one."""
+    """The evaluator, as a glance; then the others: in a 3.14 without frame
+    pointers the evaluator has one, and so does 1 function of 100. In a 3.15
+    with them it is 28 of 100; the others begin with something else."""
     code = ("import sys, sysconfig, os\n"
             "name = sysconfig.get_config_var('INSTSONAME') or ''\n"
             "lib = os.path.join(sysconfig.get_config_var('LIBDIR') or '', name)\n"
@@ -118,7 +119,7 @@ def keeps_frame_pointers(python):
     binary = subprocess.run([python, "-c", code], capture_output=True,
                             text=True, check=True).stdout.strip()
     return frame_pointer_share(binary, "--disassemble=" + FUNCTION) > 0.9 and \
-        frame_pointer_share(binary) > 0.5
+        frame_pointer_share(binary) > 0.1
 
 
 @each_python
