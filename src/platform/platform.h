@@ -29,8 +29,8 @@ void tickmap_platform_give_memory_back(void);
 void *tickmap_platform_large_block(size_t size);
 
 /*
- * realloc to what a block that grew has at last, into large pages if there is
- * memory for both: never fails. NULL stays NULL.
+ * realloc to what a block that grew has at last, and into large pages where it
+ * lies, where the system can. Never fails; NULL and 0 stay what they are.
  */
 void *tickmap_platform_settle(void *block, size_t size);
 

@@ -43,36 +43,48 @@ bool tickmap_history_add(struct tickmap_history *history,
 	return place != NULL;
 }
 
+/* Each to its place, with no second copy of them all. */
+static void permute(struct tickmap_span *spans, uint32_t *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		while (places[i] != i) {
+			uint32_t place = places[i];
+			struct tickmap_span span = spans[place];
+
+			spans[place] = spans[i];
+			spans[i] = span;
+			places[i] = places[place];
+			places[place] = place;
+		}
+	}
+}
+
 /* By number, which is by `since`: the sweep numbers in the order of time. */
 static bool sort_spans(struct tickmap_history *history)
 {
 	size_t count = history->spans.count;
-	struct tickmap_span *sorted = malloc(count * sizeof(*sorted));
+	const struct tickmap_span *spans = history->spans.items;
+	uint32_t *places = malloc(count * sizeof(*places));
+	uint32_t *begins;
 	uint32_t numbers = 0;
-	uint32_t *places;
 
 	for (size_t i = 0; i < count; i++)
-		if (history->spans.items[i].number >= numbers)
-			numbers = history->spans.items[i].number + 1;
-	places = calloc((size_t)numbers + 1, sizeof(*places));
-	if (!sorted || !places) {
-		free(sorted);
-		free(places);
-		return false;
+		if (spans[i].number >= numbers)
+			numbers = spans[i].number + 1;
+	begins = calloc((size_t)numbers + 1, sizeof(*begins));
+	if (places && begins) {
+		for (size_t i = 0; i < count; i++)
+			begins[spans[i].number + 1]++;
+		for (uint32_t n = 1; n < numbers; n++)
+			begins[n] += begins[n - 1];
+		for (size_t i = 0; i < count; i++)
+			places[i] = begins[spans[i].number]++;
+		permute(history->spans.items, places, count);
 	}
-	for (size_t i = 0; i < count; i++)
-		places[history->spans.items[i].number + 1]++;
-	for (uint32_t n = 1; n < numbers; n++)
-		places[n] += places[n - 1];
-	for (size_t i = 0; i < count; i++) {
-		const struct tickmap_span *span = &history->spans.items[i];
-		sorted[places[span->number]++] = *span;
-	}
+	bool good = places && begins;
 	free(places);
-	free(history->spans.items);
-	history->spans.items = sorted;
-	history->spans.capacity = count;
-	return true;
+	free(begins);
+	return good;
 }
 
 enum { WIDTH = 16 }; /* two lines of the cache */

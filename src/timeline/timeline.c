@@ -444,7 +444,7 @@ static bool is_sorted(const struct tickmap_timeline *timeline)
 	return true;
 }
 
-bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
+static bool apply_all(struct tickmap_timeline *timeline)
 {
 	drop_index(timeline);
 	timeline->failed = timeline->inherits = timeline->has_exec = false;
@@ -459,27 +459,41 @@ bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
 	if (timeline->failed)
 		return false;
 	finish_all(timeline, UINT64_MAX);
-	for (int i = 0; i < LAYERS && !timeline->failed; i++) {
+	return !timeline->failed;
+}
+
+static bool build_all(struct tickmap_timeline *timeline)
+{
+	for (int i = 0; i < LAYERS; i++) {
 		struct layer *layer = &timeline->layers[i];
 		tickmap_segments_free(layer->now);
 		layer->now = NULL;
-		timeline->failed = !tickmap_history_build(&layer->owned) ||
-				   !tickmap_history_build(&layer->holes);
+		if (!tickmap_history_build(&layer->owned) ||
+		    !tickmap_history_build(&layer->holes)) {
+			timeline->failed = true;
+			return false;
+		}
 	}
 	timeline->generations.items = tickmap_platform_settle(
 		timeline->generations.items,
 		timeline->generations.count *
 			sizeof(*timeline->generations.items));
 	timeline->generations.capacity = timeline->generations.count;
-	return !timeline->failed;
+	return true;
+}
+
+bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
+{
+	return apply_all(timeline) && build_all(timeline);
 }
 
 bool tickmap_timeline_close(struct tickmap_timeline *timeline)
 {
-	bool good = tickmap_timeline_seal(timeline);
+	bool good = apply_all(timeline);
 
+	/* Before as much memory is needed for what the questions go to. */
 	tickmap_vec_free(&timeline->events);
-	return good;
+	return good && build_all(timeline);
 }
 
 /* --- questions --- */

@@ -12,6 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Linux 6.1; older C libraries do not name it. */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
 static uint64_t now_ns(clockid_t clock)
 {
 	struct timespec ts;
@@ -43,13 +48,16 @@ void *tickmap_platform_large_block(size_t size)
 
 void *tickmap_platform_settle(void *block, size_t size)
 {
-	void *settled =
-		block && size ? tickmap_platform_large_block(size) : NULL;
+	const uintptr_t page = 2 << 20;
+	void *settled = size ? realloc(block, size) : NULL;
+	uintptr_t begin, end;
 
 	if (!settled)
 		return block;
-	memcpy(settled, block, size);
-	free(block);
+	begin = ((uintptr_t)settled + page - 1) & ~(page - 1);
+	end = ((uintptr_t)settled + size) & ~(page - 1);
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_COLLAPSE);
 	return settled;
 }
 
