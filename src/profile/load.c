@@ -175,6 +175,10 @@ static bool read_sample(struct tickmap_loader *loader,
 			loader, "PD002", "a sample that cannot be read", 0, 0);
 	else if (!r->attr->counts_time)
 		loader->profile->other_events++;
+	else if (!(r->attr->layout.sample_type &
+		   (PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN)))
+		good = tickmap_codemaps_finding(
+			loader, "PD004", "a sample without an address", 0, 0);
 	else
 		good = tickmap_samples_add(loader, r, &sample);
 	loader->next_truncated = 0;
