@@ -31,9 +31,9 @@ static inline uint32_t u32_at(const uint8_t *at, bool swap)
 static inline enum tickmap_jit_verdict
 judge_load(struct tickmap_bytes b, uint32_t total, uint32_t fixed)
 {
-	const uint8_t *head, *name, *nul;
+	const uint8_t *head, *name;
 	uint64_t code_size;
-	size_t room;
+	size_t room, left;
 
 	if (total <= fixed)
 		return TICKMAP_JIT_DOUBTFUL;
@@ -49,12 +49,16 @@ judge_load(struct tickmap_bytes b, uint32_t total, uint32_t fixed)
 	if (code_size > total - fixed - 1)
 		return TICKMAP_JIT_DOUBTFUL;
 	room = total - fixed - (size_t)code_size;
-	if (tickmap_bytes_left(&b) < room)
+	left = tickmap_bytes_left(&b);
+	/* As soon as one byte says no: the number of a record that is none may
+	 * be of gigabytes. */
+	name = tickmap_take(&b, room < left ? room : left);
+	if (name && memchr(name, 0, room - 1 < left ? room - 1 : left))
+		return TICKMAP_JIT_DOUBTFUL;
+	if (left < room)
 		return TICKMAP_JIT_WAIT;
-	name = tickmap_take(&b, room);
-	nul = name ? memchr(name, 0, room) : NULL;
-	return nul && nul == name + room - 1 ? TICKMAP_JIT_SOUND
-					     : TICKMAP_JIT_DOUBTFUL;
+	return name && !name[room - 1] ? TICKMAP_JIT_SOUND
+				       : TICKMAP_JIT_DOUBTFUL;
 }
 
 static inline enum tickmap_jit_verdict judge_debug(struct tickmap_bytes b,
