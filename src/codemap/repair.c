@@ -99,25 +99,17 @@ static void take_lines(struct tickmap_repair *repair,
 	item->lines_size = (uint32_t)size;
 }
 
-/* Code that is not there is zeros, in reason. */
 static void take_code(struct tickmap_repair *repair,
 		      const struct tickmap_code_event *event,
 		      struct tickmap_repair_item *item)
 {
-	uint64_t most = UINT32_MAX - 64 - item->name_length, missing;
+	uint64_t most = UINT32_MAX - 64 - item->name_length;
 	const uint8_t *code = event->code ? event->code : event->code_begin;
 	size_t there = event->code ? (size_t)event->size : event->code_there;
 
 	item->size = event->size > most ? most : event->size;
 	if (there > item->size)
 		there = (size_t)item->size;
-	missing = item->size - there;
-	if (missing > repair->fill_left) {
-		item->size -= missing - repair->fill_left;
-		missing = repair->fill_left;
-	}
-	repair->fill_left -= missing;
-	repair->counts.filled += missing;
 	item->code = keep(repair, code, there);
 	item->code_there = there;
 }
@@ -344,6 +336,40 @@ static void read_all(struct tickmap_repair *repair,
 		tickmap_jitdump_counts(dump).skipped_bytes;
 }
 
+static uint64_t missing_of(const struct tickmap_repair_item *item)
+{
+	return item->move ? 0 : item->size - item->code_there;
+}
+
+/*
+ * Code that is not there is zeros, in reason. Where there would be too many,
+ * each function gets as many as any other: all keep their names, at their
+ * beginnings at least.
+ */
+static void fill(struct tickmap_repair *repair, uint64_t left)
+{
+	struct tickmap_repair_item *items = repair->items.items;
+	uint64_t wanted = 0, lacking = 0, share = UINT64_MAX;
+
+	for (size_t i = 0; i < repair->items.count; i++) {
+		wanted += missing_of(&items[i]);
+		lacking += missing_of(&items[i]) != 0;
+	}
+	if (wanted > left)
+		share = left / lacking;
+	for (size_t i = 0; i < repair->items.count; i++) {
+		uint64_t missing = missing_of(&items[i]);
+		if (missing > share) {
+			items[i].size -= missing - share;
+			/* Lines of a range that could not be kept are of no
+			 * use. */
+			items[i].lines_size = items[i].line_count = 0;
+			missing = share;
+		}
+		repair->counts.filled += missing;
+	}
+}
+
 static enum tickmap_repair_status mend(struct tickmap_repair *repair,
 				       struct tickmap_jitdump *dump,
 				       uint32_t elf_machine,
@@ -357,6 +383,7 @@ static enum tickmap_repair_status mend(struct tickmap_repair *repair,
 	if (!tickmap_jitdump_header(dump))
 		return TICKMAP_REPAIR_NOT_A_MAP;
 	repair->header = *tickmap_jitdump_header(dump);
+	fill(repair, FILL_MAX + FILL_TIMES * (uint64_t)repair->input_size);
 	sort(repair);
 	mend_header(repair, elf_machine);
 	if (!drop_repeated(repair) || !number(repair))
@@ -375,7 +402,6 @@ tickmap_jitdump_repair(const void *bytes, size_t size, uint32_t elf_machine,
 	struct tickmap_repair repair = {
 		.input = bytes,
 		.input_size = size,
-		.fill_left = FILL_MAX + FILL_TIMES * (uint64_t)size
 	};
 	struct tickmap_code_handler handler = { .context = &repair,
 						.code = saw_code,

@@ -35,8 +35,7 @@ struct tickmap_repair {
 	struct tickmap_jitdump_header header;
 	struct tickmap_arena arena;
 	TICKMAP_VEC(struct tickmap_repair_item) items;
-	uint64_t bias;	    /* of line addresses */
-	uint64_t fill_left; /* bytes of missing code that may be made up */
+	uint64_t bias; /* of line addresses */
 	struct tickmap_repair_counts counts;
 	bool no_memory;
 };
