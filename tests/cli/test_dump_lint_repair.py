@@ -14,7 +14,7 @@ from command import ROOT, TICKMAP
 
 sys.path.insert(0, str(ROOT / "tests/matrix"))
 
-from make_rows import JIT, PID, START, Recording
+from form import JIT, PID, START, Recording
 
 DUMPS = ROOT / "tests/codemap/dumps"
 MAPS = ROOT / "tests/codemap/maps"

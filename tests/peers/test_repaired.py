@@ -21,10 +21,11 @@ from test_rows import ROWS, TICKMAP, leaves_of  # noqa: E402
 MARKER = re.compile(rb"/gone/(jit-(\d+)\.dump)\0")
 
 NO_CONVERSION = "ticks, and a recording without TIME_CONV"
-FIRST_HIDDEN = "perf takes the memory's own mapping, of the same time, for a file over the function"
+FIRST_HIDDEN = "the memory is mapped, like a file, behind the first function: perf drops that one"
 # What perf does not do with a good dump: every perf, the system's (6.1), newer.
 ALWAYS = {
     "recording_byte_swapped": "a recording of the other byte order",
+    "records_between": "records of types that it does not know",
     "missing_file": "there is no dump", "empty_file": "there is no dump",
     "arch_clock": NO_CONVERSION, "arch_flag_but_ns": NO_CONVERSION,
     "map_and_dump_disagree": "half of the names are a perf map's",
