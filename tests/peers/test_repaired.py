@@ -26,6 +26,8 @@ FIRST_HIDDEN = "the memory is mapped, like a file, behind the first function: pe
 ALWAYS = {
     "recording_byte_swapped": "a recording of the other byte order",
     "records_between": "records of types that it does not know",
+    "unfinished": "an unfinished recording", "unfinished_within_a_sample": "an unfinished recording",
+    "chain_contexts": "a guest's part in the chains: perf looks for the guest",
     "missing_file": "there is no dump", "empty_file": "there is no dump",
     "arch_clock": NO_CONVERSION, "arch_flag_but_ns": NO_CONVERSION,
     "map_and_dump_disagree": "half of the names are a perf map's",
