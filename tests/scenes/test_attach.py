@@ -12,7 +12,7 @@ import time
 import pytest
 
 from recorded import BUILD, INTERPRETERS, TICKMAP, Recording, label
-from scene import PROGRAMS, Rows, Truth, judge, row_of
+from scene import PROGRAMS, Rows, Starts, Truth, judge, row_of
 
 PERF = shutil.which("perf")
 
@@ -101,8 +101,8 @@ def perf_rows(text, truths):
             continue
         truth = by_pid[int(head[1])]
         if truth.first_ns <= int(head[2] + head[3]) <= truth.last_ns:
-            rows.add(row_of(truth, names, [n for n in names if
-                                           n.startswith("py::")]), 1, names)
+            published = [n for n in names if n.startswith("py::")]
+            rows.add(row_of(truth, names, published, Starts(())), 1, names)
     return rows
 
 
