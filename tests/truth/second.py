@@ -481,11 +481,16 @@ def main():
     begin_ns = time.monotonic_ns()
     begin_cpu = time.process_time()
     if args.threads:
-        shares = [Share(args.seed * 100 + i) for i in range(args.threads)]
-        threads = [threading.Thread(target=s.work, args=(
-            args.seconds / args.threads,)) for s in shares]
-        [t.start() for t in threads]
-        [t.join() for t in threads]
+        # No comprehensions: those of the ways to a leaf have the same name.
+        shares, threads = [], []
+        for i in range(args.threads):
+            shares.append(Share(args.seed * 100 + i))
+            threads.append(threading.Thread(
+                target=shares[-1].work, args=(args.seconds / args.threads,)))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     else:
         shares = [Share(args.seed)]
         shares[0].work(args.seconds)
