@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Inputs are not amplified: whatever a recording and its code maps hold, a
-report takes no more than eight times their size and 64 MiB."""
+"""Inputs are not amplified: of these recordings and code maps a report takes no
+more than eight times their size and 64 MiB. A process with a history (a fork, a
+mapping, an exec) for each sample is not among them: that takes more."""
 
 import itertools
 import os
