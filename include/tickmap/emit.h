@@ -77,15 +77,15 @@ enum tickmap_emit_status {
 	TICKMAP_EMIT_OK = 0,
 	TICKMAP_EMIT_E_ARGUMENT = -1, /* a parameter contradicts this header */
 	TICKMAP_EMIT_E_NOMEM = -2,
-	TICKMAP_EMIT_E_OS = -3,	       /* tickmap_emit_errno says which */
-	TICKMAP_EMIT_E_UNSAFE = -4,    /* a link, a foreign file, a FIFO, ...:
-					  see tickmap_emit_open */
-	TICKMAP_EMIT_E_EXISTS = -5,    /* a file is there that we must keep */
-	TICKMAP_EMIT_E_FORKED = -6,    /* see "Fork" above */
-	TICKMAP_EMIT_E_TOO_LARGE = -7, /* the code would not fit one append:
-					  2 GiB, and 4 MiB for all but the
-					  caller's bytes: name, lines, and
-					  the zeros that stand for none */
+	TICKMAP_EMIT_E_OS = -3,	      /* tickmap_emit_errno says which */
+	TICKMAP_EMIT_E_UNSAFE = -4,   /* a link, a foreign file, a FIFO, ...:
+					 see tickmap_emit_open */
+	TICKMAP_EMIT_E_EXISTS = -5,   /* a file is there that we must keep */
+	TICKMAP_EMIT_E_FORKED = -6,   /* see "Fork" above */
+	TICKMAP_EMIT_E_TOO_LARGE = -7 /* the code would not fit one append:
+					 2 GiB, and 16 MiB for all but the
+					 caller's bytes: name, lines, and
+					 the zeros that stand for none */
 };
 
 /* A static phrase for a status. Any thread, any time. */
@@ -188,9 +188,9 @@ struct tickmap_emit;
  * O_NOFOLLOW and O_CLOEXEC. A stale regular file of our own user is replaced
  * (unlinked first); everything else is refused. Not stale, and kept as with
  * TICKMAP_EMIT_KEEP_EXISTING, except that a perf map is appended to: a file
- * that another writer of this very process holds, and one that was written to
- * since this process started, by a handle closed since or before an exec, which
- * a recorder still needs.
+ * that another writer of this very process holds, and a dump or map that was
+ * written to since this process started, by a handle closed since or before an
+ * exec, which a recorder still needs.
  *
  * On failure *ret_emit is NULL and errno says more: for TICKMAP_EMIT_E_OS why
  * the system refused, for TICKMAP_EMIT_E_UNSAFE what has the name: ELOOP a

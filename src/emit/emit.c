@@ -25,6 +25,8 @@
 #define REGION_SIZE                                                            \
 	(EMIT_BUFFER_SIZE + 2 * EMIT_MAX_BATCH + (UINT32_C(1) << 16))
 
+#define MAX_STRUCT 4096
+
 const char *tickmap_emit_strerror(int status)
 {
 	switch (status) {
@@ -63,8 +65,10 @@ bool tickmap_emit_take_struct(void *ours, const void *theirs, size_t size,
 	size_t their_size;
 
 	memcpy(&their_size, theirs, sizeof(their_size));
-	/* No struct that holds its size ends elsewhere: half a pointer. */
-	if (their_size < least || their_size % sizeof(their_size))
+	/* No struct that holds its size ends elsewhere: half a pointer. Nor is
+	 * one of ours ever so large: that is a size nobody has set. */
+	if (their_size < least || their_size % sizeof(their_size) ||
+	    their_size > MAX_STRUCT)
 		return false;
 	for (size_t i = size; i < their_size; i++) {
 		if (bytes[i])

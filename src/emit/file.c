@@ -107,6 +107,32 @@ static bool is_of_this_life(const struct stat *st)
 	return started && tickmap_emit_os_written(st) + slack >= started;
 }
 
+/*
+ * Is there anything in it that a recorder may need: the start of a dump, or of
+ * a line of a map? True when unknown.
+ */
+static bool is_code_map(int dir_fd, const char *name)
+{
+	const uint32_t magic = UINT32_C(0x4A695444);
+	char start[32];
+	ssize_t n = -1;
+	size_t digits;
+	int fd = openat(dir_fd, name,
+			O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
+				O_NONBLOCK);
+
+	if (fd >= 0)
+		n = read(fd, start, sizeof(start) - 1);
+	close_quietly(fd);
+	if (n < 0)
+		return true;
+	start[n] = '\0';
+	if ((size_t)n >= sizeof(magic) && !memcmp(start, &magic, sizeof(magic)))
+		return true;
+	digits = strspn(start, "0123456789abcdefABCDEFxX");
+	return digits && start[digits] == ' ';
+}
+
 /* Make room for a file whose name is taken. *ret_held as in file_create. */
 static int clear_name(int dir_fd, const char *name, enum emit_found found,
 		      bool *ret_held)
@@ -120,7 +146,7 @@ static int clear_name(int dir_fd, const char *name, enum emit_found found,
 	if (status)
 		return status;
 	*ret_held =
-		is_of_this_life(&st) ||
+		(is_of_this_life(&st) && is_code_map(dir_fd, name)) ||
 		tickmap_emit_os_holds((uint64_t)st.st_dev, (uint64_t)st.st_ino);
 	if (*ret_held || found == EMIT_FOUND_KEEP)
 		return TICKMAP_EMIT_E_EXISTS;

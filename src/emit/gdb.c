@@ -56,24 +56,26 @@ static void tell_gdb(struct jit_code_entry *entry, uint32_t action)
 	__jit_debug_descriptor.relevant_entry = NULL;
 }
 
-struct emit_gdb *tickmap_emit_gdb_new(const struct tickmap_emit *emit,
-				      const struct emit_code *code)
+int tickmap_emit_gdb_new(const struct tickmap_emit *emit,
+			 const struct emit_code *code,
+			 struct emit_gdb **ret_gdb)
 {
 	struct emit_out out = tickmap_emit_empty_out(emit);
 	struct emit_gdb *gdb;
 
 	tickmap_emit_gdb_elf(&out, code, emit->options.elf_machine);
 	if (out.full)
-		return NULL;
+		return TICKMAP_EMIT_E_TOO_LARGE;
 	gdb = tickmap_emit_allocate(emit, sizeof(*gdb) + out.used);
 	if (!gdb)
-		return NULL;
+		return TICKMAP_EMIT_E_NOMEM;
 	memset(gdb, 0, sizeof(*gdb));
 	memcpy(gdb->elf, out.base, out.used);
 	gdb->size = sizeof(*gdb) + out.used;
 	gdb->entry.symfile_addr = (const char *)gdb->elf;
 	gdb->entry.symfile_size = out.used;
-	return gdb;
+	*ret_gdb = gdb;
+	return TICKMAP_EMIT_OK;
 }
 
 void tickmap_emit_gdb_register(struct emit_gdb *gdb)

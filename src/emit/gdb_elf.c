@@ -15,11 +15,19 @@ enum section {
 	SYMTAB,
 	STRTAB,
 	SHSTRTAB,
-	DEBUG_ABBREV,
+	SECTIONS_WITHOUT_LINES,
+	DEBUG_ABBREV = SECTIONS_WITHOUT_LINES,
 	DEBUG_INFO,
 	DEBUG_LINE,
 	SECTIONS,
 };
+
+/* gdb looks for more debug information where there are sections of it, even
+ * empty ones: for each function, in five files that do not exist. */
+static uint16_t count_sections(const struct emit_code *code)
+{
+	return code->code.line_count ? SECTIONS : SECTIONS_WITHOUT_LINES;
+}
 
 static const char section_names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0"
 				    ".shstrtab\0.debug_abbrev\0.debug_info\0"
@@ -97,7 +105,8 @@ static void end_section(struct elf *elf, enum section section)
 	elf->size[section] = elf->out->used - elf->offset[section];
 }
 
-static void put_header(struct emit_out *out, uint32_t machine)
+static void put_header(struct emit_out *out, uint32_t machine,
+		       uint16_t sections)
 {
 	const uint16_t probe = 1;
 	uint8_t is_little = *(const uint8_t *)&probe;
@@ -116,7 +125,7 @@ static void put_header(struct emit_out *out, uint32_t machine)
 	put_u16(out, 0);
 	put_u16(out, 0);
 	put_u16(out, SHDR_SIZE);
-	put_u16(out, SECTIONS);
+	put_u16(out, sections);
 	put_u16(out, SHSTRTAB);
 }
 
@@ -351,6 +360,8 @@ static void put_sections(struct elf *elf)
 	put_section(elf, SYMTAB, SHT_SYMTAB, 0, 0);
 	put_section(elf, STRTAB, SHT_STRTAB, 0, 0);
 	put_section(elf, SHSTRTAB, SHT_STRTAB, 0, 0);
+	if (!code->line_count)
+		return;
 	put_section(elf, DEBUG_ABBREV, SHT_PROGBITS, 0, 0);
 	put_section(elf, DEBUG_INFO, SHT_PROGBITS, 0, 0);
 	put_section(elf, DEBUG_LINE, SHT_PROGBITS, 0, 0);
@@ -361,7 +372,7 @@ void tickmap_emit_gdb_elf(struct emit_out *out, const struct emit_code *code,
 {
 	struct elf elf = { .out = out, .code = code };
 
-	put_header(out, elf_machine);
+	put_header(out, elf_machine, count_sections(code));
 	put_symbols(&elf);
 	put_frame(&elf);
 	if (code->code.line_count) {

@@ -27,7 +27,7 @@
 #define EMIT_MAX_APPEND UINT64_C(0x7ffff000)
 
 /* Everything of one append except the code itself is built in here. */
-#define EMIT_BUFFER_SIZE ((size_t)4 << 20)
+#define EMIT_BUFFER_SIZE ((size_t)16 << 20)
 
 /* Room for records that are held back, for each file. */
 #define EMIT_MAX_BATCH ((size_t)2 << 20)
@@ -157,9 +157,10 @@ size_t tickmap_emit_write_codes(struct tickmap_emit *emit,
 
 /* live.c, all under the lock */
 bool tickmap_emit_remembers(const struct tickmap_emit *emit);
-/* A copy that is not in the table yet; NULL: no memory. */
-struct emit_live *tickmap_emit_live_new(struct tickmap_emit *emit,
-					const struct emit_code *code);
+/* A copy that is not in the table yet; TICKMAP_EMIT_E_NOMEM, _E_TOO_LARGE. */
+int tickmap_emit_live_new(struct tickmap_emit *emit,
+			  const struct emit_code *code,
+			  struct emit_live **ret_entry);
 void tickmap_emit_live_insert(struct tickmap_emit *emit,
 			      struct emit_live *entry);
 void tickmap_emit_live_drop(struct tickmap_emit *emit, struct emit_live *entry);
@@ -171,8 +172,10 @@ void tickmap_emit_live_clear(struct tickmap_emit *emit);
 
 /* gdb.c */
 struct emit_gdb; /* one registered function */
-struct emit_gdb *tickmap_emit_gdb_new(const struct tickmap_emit *emit,
-				      const struct emit_code *code);
+/* TICKMAP_EMIT_E_NOMEM, or _E_TOO_LARGE for the buffer. */
+int tickmap_emit_gdb_new(const struct tickmap_emit *emit,
+			 const struct emit_code *code,
+			 struct emit_gdb **ret_gdb);
 void tickmap_emit_gdb_register(struct emit_gdb *entry);
 void tickmap_emit_gdb_drop(const struct tickmap_emit *emit,
 			   struct emit_gdb *entry);

@@ -111,34 +111,37 @@ static bool make_room(struct tickmap_emit *emit)
 	return true;
 }
 
-struct emit_live *tickmap_emit_live_new(struct tickmap_emit *emit,
-					const struct emit_code *code)
+int tickmap_emit_live_new(struct tickmap_emit *emit,
+			  const struct emit_code *code,
+			  struct emit_live **ret_entry)
 {
 	bool with_bytes = emit->options.flags & TICKMAP_EMIT_REPUBLISH;
 	struct copier to = { 0 };
 	struct emit_live *entry;
 	struct emit_code measured;
 	size_t size;
+	int status;
 
 	copy_code(&to, code, &measured, with_bytes);
 	size = sizeof(*entry) + to.used;
 	if (!make_room(emit))
-		return NULL;
+		return TICKMAP_EMIT_E_NOMEM;
 	entry = tickmap_emit_allocate(emit, size);
 	if (!entry)
-		return NULL;
+		return TICKMAP_EMIT_E_NOMEM;
 	to = (struct copier) { .base = (uint8_t *)entry->data };
 	copy_code(&to, code, &entry->code, with_bytes);
 	entry->size = size;
 	entry->gdb = NULL;
 	if (emit->options.sinks & TICKMAP_EMIT_GDB) {
-		entry->gdb = tickmap_emit_gdb_new(emit, &entry->code);
-		if (!entry->gdb) {
+		status = tickmap_emit_gdb_new(emit, &entry->code, &entry->gdb);
+		if (status) {
 			tickmap_emit_live_drop(emit, entry);
-			return NULL;
+			return status;
 		}
 	}
-	return entry;
+	*ret_entry = entry;
+	return TICKMAP_EMIT_OK;
 }
 
 void tickmap_emit_live_drop(struct tickmap_emit *emit, struct emit_live *entry)
@@ -228,6 +231,7 @@ int tickmap_emit_live_move(struct tickmap_emit *emit, uint64_t old_addr,
 	size_t at = find_live(emit, old_addr);
 	struct emit_gdb *moved = NULL;
 	struct emit_live *entry;
+	int status;
 
 	if (at >= emit->live_count)
 		return TICKMAP_EMIT_OK;
@@ -236,10 +240,10 @@ int tickmap_emit_live_move(struct tickmap_emit *emit, uint64_t old_addr,
 		return TICKMAP_EMIT_OK;
 	entry->code.code.addr = new_addr;
 	if (entry->gdb) {
-		moved = tickmap_emit_gdb_new(emit, &entry->code);
-		if (!moved) {
+		status = tickmap_emit_gdb_new(emit, &entry->code, &moved);
+		if (status) {
 			entry->code.code.addr = old_addr;
-			return TICKMAP_EMIT_E_NOMEM;
+			return status;
 		}
 	}
 	emit->live_changing = true;

@@ -97,11 +97,8 @@ static struct emit_live *prepare(struct tickmap_emit *emit,
 	if (!*ret_status && code->index == UINT64_MAX)
 		*ret_status = TICKMAP_EMIT_E_ARGUMENT; /* none is above it */
 	if (!*ret_status && tickmap_emit_remembers(emit) &&
-	    code->code.code_size) {
-		entry = tickmap_emit_live_new(emit, code);
-		if (!entry)
-			*ret_status = TICKMAP_EMIT_E_NOMEM;
-	}
+	    code->code.code_size)
+		*ret_status = tickmap_emit_live_new(emit, code, &entry);
 	if (!*ret_status && code->index >= emit->next_index)
 		emit->next_index = code->index + 1;
 	return entry;

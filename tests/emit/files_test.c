@@ -118,6 +118,27 @@ static void a_stale_file_of_ours_is_replaced_not_rewritten(void **state)
 	tickmap_emit_close(emit);
 }
 
+/* Written to since the process began, but nothing that a recorder needs. */
+static void what_is_no_code_map_is_stale_at_any_age(void **state)
+{
+	static const char *const texts[] = { "", "stale", "not hex\n", "cafe\n",
+					     "\n10 10 f\n" };
+	struct tickmap_emit *emit;
+	struct strict_dump dump;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		write_text(dump_in(*state), texts[i]);
+		write_text(map_in(*state), texts[i]);
+		assert_int_equal(open_emit(*state, DUMP | MAP, 0, &emit), 0);
+		assert_int_equal(tickmap_emit_state(emit), 0);
+		assert_int_equal(tickmap_emit_close(emit), 0);
+		read_dump(dump_in(*state), &dump);
+		strict_free_dump(&dump);
+		assert_true(holds_text(map_in(*state), ""));
+		unlink(dump_in(*state));
+	}
+}
+
 static void assert_refused(const char *dir, uint32_t sink, int why)
 {
 	struct tickmap_emit *emit = (void *)1;
@@ -621,6 +642,7 @@ int main(void)
 		SCRATCH_TEST(descriptors_are_closed_on_exec_and_out_of_the_way),
 		SCRATCH_TEST(standard_streams_are_never_taken),
 		SCRATCH_TEST(a_stale_file_of_ours_is_replaced_not_rewritten),
+		SCRATCH_TEST(what_is_no_code_map_is_stale_at_any_age),
 		SCRATCH_TEST(
 			planted_links_are_refused_and_their_target_untouched),
 		SCRATCH_TEST(fifos_and_folders_are_refused_without_waiting),

@@ -71,6 +71,10 @@ for cc in $compilers; do
 		$cc -std=c11 -Werror -fsyntax-only -I"$root/include" "$source"
 	done
 	$cc -std=c11 $strict -fsyntax-only "$work/tickmap_emit.c"
+	# Who compiles all with a C++ compiler is told what to do.
+	$cc -x c++ -fsyntax-only "$work/tickmap_emit.c" 2>"$work/cxx.log" &&
+		exit 1
+	grep -q "compile tickmap_emit.c as C" "$work/cxx.log"
 	for std in c99 gnu17; do
 		$cc -std=$std -O2 $strict -c \
 			"$work/tickmap_emit.c" -o "$work/all.o"
@@ -139,11 +143,17 @@ project(my_jit C)
 include(tickmap-emit.cmake)
 add_executable(my_jit main.c)
 target_link_libraries(my_jit PRIVATE tickmap::emit)
+add_library(my_plugin SHARED main.c)
+target_link_libraries(my_plugin PRIVATE tickmap::emit)
 EOF
 	cmake -S "$work" -B "$work/cmake" >"$work/cmake.log" 2>&1 &&
 		cmake --build "$work/cmake" >>"$work/cmake.log" 2>&1 ||
 		{ cat "$work/cmake.log"; exit 1; }
 	publishes "$work/cmake/my_jit"
+	nm -D --defined-only "$work/cmake/libmy_plugin.so" |
+		awk '{ print $3 }' >"$work/plugin.txt"
+	grep -q __jit_debug_descriptor "$work/plugin.txt"
+	if grep tickmap_ "$work/plugin.txt"; then exit 1; fi
 	echo "cmake: links and runs"
 fi
 

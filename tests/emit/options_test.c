@@ -323,6 +323,30 @@ static void memory_is_the_callers_and_may_run_out(void **state)
 	assert_true(refused > 40);
 }
 
+/* Its name is in the ELF file twice. */
+static void what_is_too_large_for_gdb_is_no_lack_of_memory(void **state)
+{
+	const size_t length = (size_t)10 << 20;
+	static const struct tickmap_line line = { 0, 1, 0, "f.js" };
+	struct tickmap_code code = small_code("f");
+	char *name = malloc(length);
+
+	assert_non_null(name);
+	memset(name, 'n', length);
+	assert_int_equal(open_emit(*state, DUMP | GDB, 0, &inherited), 0);
+	assert_int_equal(tickmap_emit_code(inherited, &code), 0);
+	code.name = name;
+	code.name_length = length;
+	code.lines = &line;
+	code.line_count = 1;
+	code.addr += 4096;
+	assert_int_equal(tickmap_emit_code(inherited, &code),
+			 TICKMAP_EMIT_E_TOO_LARGE);
+	assert_int_equal(publish_at(8192, 1, "g"), 0);
+	assert_int_equal(tickmap_emit_close(inherited), 0);
+	free(name);
+}
+
 static void without_requests_only_open_allocates(void **state)
 {
 	struct tickmap_emit_options options = TICKMAP_EMIT_OPTIONS_INIT;
@@ -538,6 +562,7 @@ int main(int argc, char **argv)
 		SCRATCH_TEST(
 			a_batch_is_written_when_full_on_demand_and_at_close),
 		SCRATCH_TEST(memory_is_the_callers_and_may_run_out),
+		SCRATCH_TEST(what_is_too_large_for_gdb_is_no_lack_of_memory),
 		SCRATCH_TEST(without_requests_only_open_allocates),
 		SCRATCH_TEST(
 			the_file_has_the_name_and_mode_that_were_asked_for),

@@ -142,6 +142,40 @@ static void lines_reach_to_the_end_of_the_code(void **state)
 	strict_free_dump(&dump);
 }
 
+#define MANY 100000
+
+static void a_table_of_many_lines_reads_back(void **state)
+{
+	struct tickmap_line *lines = calloc(MANY, sizeof(*lines));
+	struct tickmap_code code = small_code("lined");
+	char file[100] = "/a/path/as/long/as/those/of/real/sources/are";
+	struct tickmap_emit *emit;
+	struct strict_dump dump;
+
+	assert_non_null(lines);
+	memset(file + strlen(file), 'x', sizeof(file) - 1 - strlen(file));
+	for (uint32_t i = 0; i < MANY; i++)
+		lines[i] = (struct tickmap_line) { i, i + 1, 2, file };
+	code.lines = lines;
+	code.line_count = MANY;
+	code.bytes = NULL;
+	code.code_size = MANY + 1;
+	assert_int_equal(open_emit(*state, BOTH, 0, &emit), 0);
+	assert_int_equal(tickmap_emit_code(emit, &code), 0);
+	assert_int_equal(tickmap_emit_close(emit), 0);
+	read_dump(dump_in(*state), &dump);
+	assert_int_equal(dump.codes[0].line_count, MANY + 1);
+	for (uint32_t i = 0; i <= MANY; i++) {
+		const struct strict_line *got = &dump.codes[0].lines[i];
+
+		assert_int_equal(got->addr - code.addr, i + (i == MANY));
+		assert_int_equal(got->line, i + (i < MANY));
+		assert_string_equal(got->file, file);
+	}
+	strict_free_dump(&dump);
+	free(lines);
+}
+
 static int32_t i32(const uint8_t *at)
 {
 	int32_t value;
@@ -416,7 +450,7 @@ static void what_is_too_large_leaves_no_trace_and_does_not_latch(void **state)
 {
 	struct tickmap_emit *emit;
 	struct strict_dump dump;
-	size_t length = (size_t)8 << 20;
+	size_t length = (size_t)32 << 20;
 	char *name = malloc(length);
 	uint8_t *large = calloc(1, length);
 	struct tickmap_code code;
@@ -435,7 +469,7 @@ static void what_is_too_large_leaves_no_trace_and_does_not_latch(void **state)
 			 TICKMAP_EMIT_E_TOO_LARGE);
 	/* Large code and a long name are fine. */
 	code = small_code(name);
-	code.name_length = (size_t)1 << 20;
+	code.name_length = (size_t)10 << 20;
 	code.bytes = large;
 	code.code_size = length;
 	assert_int_equal(tickmap_emit_code(emit, &code), 0);
@@ -444,7 +478,7 @@ static void what_is_too_large_leaves_no_trace_and_does_not_latch(void **state)
 
 	read_dump(dump_in(*state), &dump);
 	assert_int_equal(dump.code_count, 1);
-	assert_int_equal(strlen(dump.codes[0].name), 1 << 20);
+	assert_int_equal(strlen(dump.codes[0].name), 10 << 20);
 	assert_int_equal(dump.codes[0].size, length);
 	strict_free_dump(&dump);
 	free(name);
@@ -616,6 +650,39 @@ static void options_that_contradict_the_header_are_refused(void **state)
 	assert_int_equal(tickmap_emit_close(NULL), 0);
 }
 
+/* Nobody's size: what lies behind the struct, all of it zeros, is no tail. */
+static void a_size_that_nobody_has_set_is_refused(void **state)
+{
+	static const size_t sizes[] = { (size_t)1 << 16, (size_t)1 << 40,
+					SIZE_MAX - 7 };
+	struct tickmap_emit_options *options = calloc(1, (size_t)1 << 16);
+	struct tickmap_emit_options good = TICKMAP_EMIT_OPTIONS_INIT;
+	struct tickmap_unwind_shape shape = TICKMAP_UNWIND_SHAPE_INIT;
+	struct tickmap_code code = small_code("sized");
+	struct tickmap_unwind unwind;
+	struct tickmap_emit *emit;
+
+	assert_non_null(options);
+	*options = good;
+	options->dir = *state;
+	assert_int_equal(open_emit(*state, BOTH, 0, &emit), 0);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct tickmap_emit *none;
+
+		options->size = sizes[i];
+		assert_int_equal(tickmap_emit_open(options, &none),
+				 TICKMAP_EMIT_E_ARGUMENT);
+		code.size = sizes[i];
+		assert_int_equal(tickmap_emit_code(emit, &code),
+				 TICKMAP_EMIT_E_ARGUMENT);
+		shape.size = sizes[i];
+		assert_int_equal(tickmap_unwind_build(&unwind, &shape),
+				 TICKMAP_EMIT_E_ARGUMENT);
+	}
+	assert_int_equal(tickmap_emit_close(emit), 0);
+	free(options);
+}
+
 static void functions_at_their_spacing_never_overlap(void **state)
 {
 	struct tickmap_unwind unwind;
@@ -646,6 +713,7 @@ int main(void)
 		SCRATCH_TEST(the_machine_can_be_another),
 		SCRATCH_TEST(a_function_reads_back_as_published),
 		SCRATCH_TEST(lines_reach_to_the_end_of_the_code),
+		SCRATCH_TEST(a_table_of_many_lines_reads_back),
 		SCRATCH_TEST(
 			unwinding_bytes_are_self_contained_at_every_code_size),
 		SCRATCH_TEST(
@@ -661,6 +729,7 @@ int main(void)
 		SCRATCH_TEST(a_clock_that_steps_back_stands_still),
 		SCRATCH_TEST(codes_that_contradict_the_header_are_refused),
 		SCRATCH_TEST(options_that_contradict_the_header_are_refused),
+		SCRATCH_TEST(a_size_that_nobody_has_set_is_refused),
 		cmocka_unit_test(functions_at_their_spacing_never_overlap),
 	};
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LINES 4096
+#define MAX_LINES ((size_t)1 << 17)
 
 uint8_t *strict_slurp(const char *path, size_t *ret_size)
 {
