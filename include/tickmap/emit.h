@@ -100,7 +100,8 @@ TICKMAP_EMIT_API const char *tickmap_emit_strerror(int status);
  * here, so that it is shared with another JIT's in the same program; the list
  * has no lock between the two). It lives until the code is removed, another is
  * published over it, or close. A running gdb stops the process for a moment at
- * each, and its cost grows with their number.
+ * each: some milliseconds, and more the more there are (docs/emit.md has the
+ * figures; with thousands, rather attach gdb once they are there).
  */
 #define TICKMAP_EMIT_GDB (UINT32_C(1) << 2)
 
