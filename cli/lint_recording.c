@@ -6,6 +6,7 @@
 #include "lint.h"
 
 #include "base/bytes.h"
+#include "base/table.h"
 #include "base/vec.h"
 #include "capture/perfdata.h"
 #include "cli.h"
@@ -28,24 +29,26 @@ struct named {
 struct recording {
 	TICKMAP_VEC(struct carried) carried;
 	TICKMAP_VEC(struct named) named;
+	struct tickmap_table places; /* in `carried`, from 1 on: by pid, file */
+	struct tickmap_table known;  /* named paths */
 	bool no_memory;
 };
 
 static struct carried *find(struct recording *r,
 			    const struct tickmap_note *note)
 {
+	uint64_t *place = tickmap_table_put(
+		&r->places, (uint64_t)note->pid << 32 | note->file_id);
 	struct carried *c;
 
-	for (size_t i = 0; i < r->carried.count; i++) {
-		c = &r->carried.items[i];
-		if (c->pid == note->pid && c->file_id == note->file_id)
-			return c;
-	}
-	c = tickmap_vec_push(&r->carried);
+	if (place && *place)
+		return &r->carried.items[*place - 1];
+	c = place ? tickmap_vec_push(&r->carried) : NULL;
 	if (!c) {
 		r->no_memory = true;
 		return NULL;
 	}
+	*place = r->carried.count;
 	memset(c, 0, sizeof(*c));
 	c->pid = note->pid;
 	c->file_id = note->file_id;
@@ -95,19 +98,21 @@ static void take_mapping(struct recording *r,
 	struct tickmap_bytes b = tickmap_bytes_of(record->bytes, record->size);
 	const char *path;
 	struct named *named;
+	uint64_t *known;
 
 	tickmap_seek(&b, record->type == PERF_RECORD_MMAP ? 40 : 72);
 	path = tickmap_cstr(&b, NULL);
 	if (!path || !is_marker(path))
 		return;
-	for (size_t i = 0; i < r->named.count; i++)
-		if (!strcmp(r->named.items[i].path, path))
-			return;
-	named = tickmap_vec_push(&r->named);
+	known = tickmap_table_put(&r->known, tickmap_hash(path, strlen(path)));
+	if (known && *known)
+		return;
+	named = known ? tickmap_vec_push(&r->named) : NULL;
 	if (!named) {
 		r->no_memory = true;
 		return;
 	}
+	*known = 1;
 	snprintf(named->path, sizeof(named->path), "%s", path);
 }
 
@@ -201,5 +206,7 @@ int tickmap_lint_recording(struct tickmap_lint *lint, const char *path)
 		tickmap_vec_free(&r.carried.items[i].bytes);
 	tickmap_vec_free(&r.carried);
 	tickmap_vec_free(&r.named);
+	tickmap_table_free(&r.places);
+	tickmap_table_free(&r.known);
 	return code;
 }

@@ -7,46 +7,58 @@
 #include <inttypes.h>
 #include <string.h>
 
-static void add_frame(struct tickmap_text *line, const char *name)
+/* A line may be much longer than what it was made of: it is written piece by
+ * piece and never stands in memory. */
+struct line {
+	const struct tickmap_strings *strings;
+	tickmap_str comm;
+	TICKMAP_VEC(tickmap_str) frames;
+};
+
+static void put_text(const struct line *line, tickmap_str id, FILE *out)
 {
-	tickmap_text_add(line, ";", 1);
-	tickmap_text_add(line, name, strlen(name));
+	size_t length;
+	const char *text = tickmap_string(line->strings, id, &length);
+
+	fwrite(text, 1, length, out);
 }
 
-/* Depth first; `line` grows and shrinks with the path, `lengths` remembers by
- * how much. */
-static int print_tree(const struct tickmap_tree *tree,
-		      const struct tickmap_strings *strings,
-		      struct tickmap_text *line, FILE *out)
+static void put_line(const struct line *line, uint64_t count, FILE *out)
+{
+	put_text(line, line->comm, out);
+	for (size_t i = 0; i < line->frames.count; i++) {
+		fputc(';', out);
+		put_text(line, line->frames.items[i], out);
+	}
+	fprintf(out, " %" PRIu64 "\n", count);
+}
+
+/* Depth first; the line grows and shrinks with the path. */
+static int print_tree(const struct tickmap_tree *tree, struct line *line,
+		      FILE *out)
 {
 	const struct tickmap_tree_node *nodes = tree->nodes.items;
-	TICKMAP_VEC(size_t) lengths = { 0 };
 	uint32_t at = 0;
 
 	for (;;) {
-		if (nodes[at].self && !line->failed) {
-			fwrite(line->bytes.items, 1, line->bytes.count, out);
-			fprintf(out, " %" PRIu64 "\n", nodes[at].self);
-		}
+		if (nodes[at].self)
+			put_line(line, nodes[at].self, out);
 		uint32_t next = nodes[at].first;
 
 		while (!next && at) {
-			line->bytes.count = lengths.items[--lengths.count];
+			line->frames.count--;
 			next = nodes[at].next;
 			at = nodes[at].parent;
 		}
-		size_t *length = next ? tickmap_vec_push(&lengths) : NULL;
+		if (!next)
+			return TICKMAP_OK;
+		tickmap_str *frame = tickmap_vec_push(&line->frames);
 
-		if (!length)
-			break;
-		*length = line->bytes.count;
+		if (!frame)
+			return TICKMAP_E_NOMEM;
+		*frame = nodes[next].key;
 		at = next;
-		add_frame(line, tickmap_string(strings, nodes[at].key, NULL));
 	}
-	bool whole = lengths.count == 0 && !line->failed;
-
-	tickmap_vec_free(&lengths);
-	return whole ? TICKMAP_OK : TICKMAP_E_NOMEM;
 }
 
 struct folded {
@@ -113,16 +125,14 @@ static int print_comm(const struct folded *f, size_t from, size_t to, FILE *out)
 		.order = f->strings,
 	};
 	uint32_t thread = f->profile->samples.items[f->samples[from]].thread;
-	const char *comm = tickmap_string(f->strings, f->comms[thread], NULL);
-	struct tickmap_text line = { 0 };
+	struct line line = { .strings = f->strings, .comm = f->comms[thread] };
 	struct tickmap_tree tree;
 	int status = tickmap_tree_build(f->profile, &options, &tree);
 
 	if (status < 0)
 		return status;
-	tickmap_text_add(&line, comm, strlen(comm));
-	status = print_tree(&tree, f->strings, &line, out);
-	tickmap_vec_free(&line.bytes);
+	status = print_tree(&tree, &line, out);
+	tickmap_vec_free(&line.frames);
 	tickmap_tree_free(&tree);
 	return status;
 }

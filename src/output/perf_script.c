@@ -11,10 +11,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { TEXT_MAX = 1 << 16 };
+
 struct script {
 	const struct tickmap_profile *profile;
 	bool interpreter_frames;
-	struct tickmap_text text; /* of one sample */
+	struct tickmap_text text; /* of a sample, or its end */
 	TICKMAP_VEC(uint64_t) avmas;
 	size_t avma_count;
 	FILE *out;
@@ -48,6 +50,12 @@ static void add_dso(struct tickmap_text *text,
 			text->bytes.items[i] = '_';
 }
 
+static void flush(struct script *s)
+{
+	fwrite(s->text.bytes.items, 1, s->text.bytes.count, s->out);
+	s->text.bytes.count = 0;
+}
+
 static void add_frame(struct script *s, uint32_t node, uint64_t avma)
 {
 	uint32_t frame = s->profile->nodes.items[node].frame;
@@ -63,6 +71,9 @@ static void add_frame(struct script *s, uint32_t node, uint64_t avma)
 	tickmap_text_add(&s->text, " (", 2);
 	add_dso(&s->text, s->profile, &s->profile->frames.items[frame]);
 	tickmap_text_add(&s->text, ")\n", 2);
+	/* A sample's names together may be thousands of times its size. */
+	if (s->text.bytes.count > TEXT_MAX)
+		flush(s);
 }
 
 static bool has_python(const struct tickmap_profile *profile, uint32_t node)
@@ -137,15 +148,15 @@ int tickmap_export_perf_script(const struct tickmap_profile *profile,
 	struct script s = {
 		.profile = profile,
 		.interpreter_frames = options->interpreter_frames,
+		.out = out,
 	};
 
 	for (size_t i = 0; i < profile->samples.count && !s.text.failed; i++) {
-		s.text.bytes.count = 0;
 		if (find_addresses(&s, i))
 			add_sample(&s, i);
 		else
 			s.text.failed = true;
-		fwrite(s.text.bytes.items, 1, s.text.bytes.count, out);
+		flush(&s);
 	}
 	tickmap_vec_free(&s.text.bytes);
 	tickmap_vec_free(&s.avmas);

@@ -63,7 +63,7 @@ static uint8_t reason_of(enum tickmap_symbol_reason reason)
  * address, may not take more memory than what told them: so many for any
  * recording, and a few more for a large one.
  */
-enum { ADDRESSES_MAX = 1 << 17, STACKS_AN_ADDRESS = 32 };
+enum { ADDRESSES_MAX = 1 << 17, STACKS_AN_ADDRESS = 32, USUAL_LENGTH = 64 };
 
 static bool has_room(const struct tickmap_loader *loader, size_t count)
 {
@@ -100,10 +100,14 @@ static size_t before_symbol(struct tickmap_loader *loader)
 static void after_symbol(struct tickmap_loader *loader,
 			 const struct tickmap_symbol *symbol, size_t before)
 {
-	if (symbol->reason != TICKMAP_SYMBOL_FOUND)
-		loader->unnamed_places +=
-			tickmap_strings_count(loader->profile->strings) -
-			before;
+	const struct tickmap_strings *strings = loader->profile->strings;
+	size_t length, made = tickmap_strings_count(strings) - before;
+
+	if (symbol->reason == TICKMAP_SYMBOL_FOUND || !made)
+		return;
+	/* The file's name is in it: a long one counts for several. */
+	tickmap_string(strings, symbol->name, &length);
+	loader->unnamed_places += made * (1 + length / USUAL_LENGTH);
 }
 
 /* A symbol may have an empty name. */

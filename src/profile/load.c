@@ -71,6 +71,16 @@ static bool is_no_program(struct tickmap_loader *loader, tickmap_str path)
 	return known && *known == NO_PROGRAM;
 }
 
+/* The kernel writes no longer ones; they are looked at once an address. */
+enum { PATH_LENGTH_MAX = 4095, COMM_LENGTH_MAX = 255 };
+
+static tickmap_str intern_short(struct tickmap_loader *loader, const char *text,
+				size_t most)
+{
+	return tickmap_intern(loader->profile->strings, text,
+			      strnlen(text, most));
+}
+
 static bool read_mmap(struct tickmap_loader *loader,
 		      const struct tickmap_perfdata_record *r)
 {
@@ -93,7 +103,7 @@ static bool read_mmap(struct tickmap_loader *loader,
 		.size = m.size,
 		.file_offset = m.file_offset,
 		.inode = m.ino,
-		.path = tickmap_intern_cstr(loader->profile->strings, m.path),
+		.path = intern_short(loader, m.path, PATH_LENGTH_MAX),
 		.anonymous = tickmap_map_is_anonymous(m.path),
 		.marker = tickmap_is_jitdump_path(m.path),
 		.jitted = tickmap_map_is_jitted(m.path),
@@ -124,7 +134,7 @@ static bool read_comm(struct tickmap_loader *loader,
 		return false;
 	side->pid = c.pid;
 	side->tid = c.tid;
-	side->comm = tickmap_intern_cstr(loader->profile->strings, c.comm);
+	side->comm = intern_short(loader, c.comm, COMM_LENGTH_MAX);
 	side->exec = c.exec;
 	return true;
 }

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -336,27 +337,23 @@ static bool function_bounds(struct dso *dso, struct tickmap_symbol *symbol)
 static tickmap_str unnamed(struct tickmap_symbolizer *symbolizer,
 			   tickmap_str library, uint64_t at)
 {
-	size_t room = 32;
+	char text[NAME_MAX + 32];
 	size_t length;
 	const char *name =
 		tickmap_string(symbolizer->strings, library, &length);
-	char *text = malloc(length + room);
-	tickmap_str id;
 
-	if (!text)
-		return 0;
 	if (length > 2 && *name == '[' && name[length - 1] == ']') {
 		name++;
 		length -= 2;
 	}
+	if (length > NAME_MAX) /* no file's */
+		length = NAME_MAX;
 	if (symbolizer->brief)
-		snprintf(text, length + room, "[%.*s]", (int)length, name);
+		snprintf(text, sizeof(text), "[%.*s]", (int)length, name);
 	else
-		snprintf(text, length + room, "[%.*s+0x%llx]", (int)length,
-			 name, (unsigned long long)at);
-	id = tickmap_intern_cstr(symbolizer->strings, text);
-	free(text);
-	return id;
+		snprintf(text, sizeof(text), "[%.*s+0x%llx]", (int)length, name,
+			 (unsigned long long)at);
+	return tickmap_intern_cstr(symbolizer->strings, text);
 }
 
 struct tickmap_cfi *
