@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "farewell.h"
 #include "forked.h"
 #include "functions.h"
 #include "hook.h"
@@ -306,6 +307,18 @@ static PyObject *status(PyObject *module, PyObject *unused)
 			     "error", error_or_none());
 }
 
+PyDoc_STRVAR(tell_at_exit_doc,
+	     "tell_at_exit($module, /)\n--\n\n"
+	     "If publishing fails, say so on stderr when this process ends.");
+
+static PyObject *tell_at_exit(PyObject *module, PyObject *unused)
+{
+	(void)module;
+	(void)unused;
+	tickmap_farewell_wanted();
+	Py_RETURN_NONE;
+}
+
 /* By way of void *: the keyword form has another type than its slot. */
 static PyMethodDef methods[] = {
 	{ "activate", (PyCFunction)(void *)activate,
@@ -313,6 +326,7 @@ static PyMethodDef methods[] = {
 	{ "deactivate", deactivate, METH_NOARGS, deactivate_doc },
 	{ "is_active", is_active, METH_NOARGS, is_active_doc },
 	{ "status", status, METH_NOARGS, status_doc },
+	{ "tell_at_exit", tell_at_exit, METH_NOARGS, tell_at_exit_doc },
 	{ "working", working, METH_NOARGS, working_doc },
 	{ NULL, NULL, 0, NULL },
 };

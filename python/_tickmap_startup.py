@@ -17,10 +17,13 @@ _NATIVE = (
 
 
 def _is_set(variable):
-    try:
-        return int(os.environ.get(variable, "0")) != 0
-    except ValueError:
+    # As the interpreter reads it: a whole number, in decimal, that fits an int.
+    text = os.environ.get(variable, "").lstrip(" \t\n\v\f\r")
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits or digits.strip("0123456789"):
         return False
+    digits = digits.lstrip("0")
+    return 0 < len(digits) <= 10 and int(digits) < 1 << 31
 
 
 def wanted():
@@ -68,6 +71,9 @@ def start():
         import tickmap
 
         tickmap.activate(form, keep_existing=os.environ.get("TICKMAP_KEEP_EXISTING", "0") not in ("", "0"))
+        if not os.environ.get("TICKMAP_NOTES"):
+            # The copy that works may be another version's.
+            getattr(tickmap._extension, "tell_at_exit", bool)()
     except Exception as error:
         try:
             if isinstance(error, ValueError) and form == os.environ.get("TICKMAP"):

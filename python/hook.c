@@ -11,6 +11,7 @@
 #include "hook.h"
 
 #include "calibrate.h"
+#include "farewell.h"
 #include "forked.h"
 #include "functions.h"
 #include "guard.h"
@@ -259,6 +260,7 @@ static void set_active(int active)
 /* The interpreter is gone, and with it the meaning of our index. */
 static void forget_interpreter(void)
 {
+	tickmap_farewell();
 	set_active(0);
 	hook.index = -1;
 	hook.reads_directly = 0;

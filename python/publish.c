@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "arena.h"
 #include "trampoline.h"
@@ -20,6 +21,7 @@ static struct {
 	char dir[PATH_MAX];
 } opened;
 static char asked[PATH_MAX];
+static char absolute[PATH_MAX];
 static int status;
 static int status_errno;
 /* Set in a fresh child; the files are made when there is something to say. */
@@ -59,6 +61,20 @@ static int watch_forks(void)
 	return TICKMAP_EMIT_OK;
 }
 
+/* From where the program is now: it may be elsewhere when it asks again. What
+ * cannot be made absolute is left for the library to refuse. */
+static void make_absolute(struct tickmap_publish_request *wanted)
+{
+	char here[PATH_MAX];
+
+	if (wanted->dir[0] == '/' || !getcwd(here, sizeof(here)))
+		return;
+	int length = snprintf(absolute, sizeof(absolute), "%s/%s", here,
+			      wanted->dir);
+	if (length > 0 && (size_t)length < sizeof(absolute))
+		wanted->dir = absolute;
+}
+
 /* What is not said in the request is as it was. */
 static void complete(struct tickmap_publish_request *wanted)
 {
@@ -92,8 +108,8 @@ static int open_another(const struct tickmap_publish_request *wanted)
 		tickmap_arena_abandon();
 	forked = 0;
 	opened.sinks = wanted->sinks;
-	strcpy(opened.dir,
-	       wanted->dir); /* the library has checked its length */
+	if (wanted->dir != opened.dir) /* the library has checked its length */
+		strcpy(opened.dir, wanted->dir);
 	return TICKMAP_EMIT_OK;
 }
 
@@ -105,9 +121,10 @@ int tickmap_publish_open(const struct tickmap_publish_request *request,
 
 	tickmap_publish_lock();
 	complete(&wanted);
+	snprintf(asked, sizeof(asked), "%s", wanted.dir);
+	make_absolute(&wanted);
 	*ret_anew = !emit || wanted.sinks != opened.sinks ||
 		    strcmp(wanted.dir, opened.dir) != 0;
-	snprintf(asked, sizeof(asked), "%s", wanted.dir);
 	if (*ret_anew) {
 		result = open_another(&wanted);
 		int error = errno;

@@ -113,10 +113,13 @@ def _in_main_interpreter():
 def _is_set(variable):
     import os
 
-    try:
-        return int(os.environ.get(variable, "0")) != 0
-    except ValueError:
+    # As the interpreter reads it: a whole number, in decimal, that fits an int.
+    text = os.environ.get(variable, "").lstrip(" \t\n\v\f\r")
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits or digits.strip("0123456789"):
         return False
+    digits = digits.lstrip("0")
+    return 0 < len(digits) <= 10 and int(digits) < 1 << 31
 
 
 def _wanted():
@@ -133,6 +136,13 @@ def _wanted():
     if sys.version_info < (3, 12) and ("perf" in options or _is_set("PYTHONPERFSUPPORT")):
         return "perfmap"
     return None
+
+
+def _installed_copy_works():
+    """A copy in the environment's own packages has started before us."""
+    import sys
+
+    return getattr(sys.modules.get("tickmap"), "is_active", bool)()
 
 
 def _activate():
@@ -157,7 +167,9 @@ def _activate():
             os.environ.get("TICKMAP_DIR") or None,
             os.environ.get("TICKMAP_KEEP_EXISTING", "0") not in ("", "0"),
         )
-    elif not _use_interpreters_own():
+        if not os.environ.get("TICKMAP_NOTES"):
+            extension.tell_at_exit()
+    elif not _installed_copy_works() and not _use_interpreters_own():
         _note(_kind() + ": tickmap was not built for this interpreter; native frames only")
 
 

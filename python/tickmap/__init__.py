@@ -33,7 +33,7 @@ to a file of its own; functions that its parent had published keep their names.
 
 import os
 import sys
-from _thread import allocate_lock
+from _thread import RLock
 
 __all__ = ["activate", "activated", "deactivate", "is_active", "status"]
 __version__ = "0.1.0"
@@ -70,13 +70,15 @@ status = _extension.status
 
 _regions = 0
 _regions_began_it = False
-_lock = allocate_lock()
+# A signal handler or a finalizer may enter a region while its thread does. What
+# they do is balanced, so below each step leaves what the next one expects.
+_lock = RLock()
 
 
 def _forget_regions_lock():
     """Another thread of the parent may have held it."""
     global _lock
-    _lock = allocate_lock()
+    _lock = RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -100,15 +102,16 @@ class activated:
         with _lock:
             was_active = is_active()
             activate(*self._arguments)
-            if _regions == 0:
-                _regions_began_it = not was_active
             _regions += 1
+            if _regions == 1:
+                _regions_began_it = not was_active
         return self
 
     def __exit__(self, *exception):
         global _regions
         with _lock:
+            ends_it = _regions == 1 and _regions_began_it
             _regions -= 1
-            if _regions == 0 and _regions_began_it:
+            if ends_it:
                 deactivate()
         return None

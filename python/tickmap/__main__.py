@@ -93,6 +93,8 @@ def _activate(form, directory):
         sys.stderr.write("tickmap: the interpreter's own trampolines are active and stay alone\n")
         return
     tickmap.activate(form, directory)
+    if not os.environ.get("TICKMAP_NOTES"):
+        getattr(tickmap._extension, "tell_at_exit", bool)()
 
 
 def _new_main():

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import textwrap
@@ -175,6 +176,35 @@ def test_a_full_disk_stops_publishing_and_nothing_else(python, run):
     """))  # fmt: skip
     assert result.out == "500500 True True\n"
     jitdump.read_one(result)
+
+
+FULL = """
+import os, resource, sys
+def first(): pass
+first()
+(path,) = (os.path.join(os.environ["TICKMAP_DIR"], n) for n in os.listdir(os.environ["TICKMAP_DIR"]))
+size = os.path.getsize(path)
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, size + 10))
+def second(): return os.fork()
+if second() == 0:
+    sys.exit()
+os.wait()
+if sys.argv[1:]:
+    os.close(2)
+    os.open(sys.argv[1], os.O_WRONLY)
+"""
+
+
+def test_a_full_disk_is_said_once_when_the_program_ends(python, run, tmp_path):
+    alone = {"TICKMAP_NOTES": None, "TICKMAP_FOLLOWED": None}
+    result = run(python, FULL, env=alone)
+    (line,) = result.err.splitlines()
+    assert re.match(r"tickmap: %s: File too large: only [1-9]\d* functions were published$" % re.escape(str(result.maps)), line)
+    # A recorder sees it and says it; and no file of the program's is written to.
+    assert run(python, FULL).err == ""
+    (tmp_path / "data").write_text("")
+    assert run(python, FULL, str(tmp_path / "data"), env=alone).err == ""
+    assert (tmp_path / "data").read_text() == ""
 
 
 def test_no_executable_memory_stops_trampolines_and_nothing_else(python, run):

@@ -102,6 +102,54 @@ def test_regions(python, run, tmp_path):
     assert any(jitdump.Dump(path).named("inside") for path in tmp_path.glob("jit-*.dump"))
 
 
+def test_a_region_entered_by_a_signal_handler_in_the_midst_of_entering_one(python, run, tmp_path):
+    """A trace function stands for the signal: it comes before each line."""
+    result = run(python, program("""
+        region = tickmap.activated("jitdump", sys.argv[1])
+        own = (tickmap.activated.__enter__.__code__, tickmap.activated.__exit__.__code__)
+        came = busy = 0
+        def signal(frame, event, argument):
+            global came, busy
+            if frame.f_code in own and not busy:
+                busy = 1
+                with region: came += tickmap.is_active()
+                busy = 0
+            return signal
+        def enter():
+            with region:
+                assert tickmap.is_active()
+                with region: pass
+                assert tickmap.is_active()
+            return tickmap.is_active()
+        sys.settrace(signal)
+        after = enter()
+        tickmap.activate()
+        after_active = enter()
+        sys.settrace(None)
+        print(after, after_active, came > 20, tickmap._regions)
+    """), str(tmp_path), form=None, timeout=60)  # fmt: skip
+    assert result.out == "False True True 0\n"
+
+
+def test_a_relative_folder_is_that_of_each_request(python, run, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / name / "maps").mkdir(parents=True)
+    result = run(python, program("""
+        import os
+        for name in ("one", "two"):
+            os.chdir(os.path.join(sys.argv[1], name))
+            tickmap.activate("perfmap", "maps")
+            os.chdir("/")
+            def f(): pass
+            f()
+            tickmap.deactivate()
+            print(tickmap.status()["perfmap"])
+    """), str(tmp_path), form=None)  # fmt: skip
+    for name, path in zip(("one", "two"), result.out.split()):
+        assert pathlib.Path(path).parent == tmp_path / name / "maps"
+        assert "py::f:" in pathlib.Path(path).read_text()
+
+
 def test_other_files_begin_with_all_that_was_published_before(python, run, tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir(), two.mkdir()

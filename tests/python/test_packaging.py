@@ -128,6 +128,12 @@ def test_pip_installs_it_without_meson_and_without_the_network(python, run, arch
     result = run(program, USE)
     assert result.out == "True %s _tickmap\n" % (site / "tickmap")
     assert jitdump.read_one(result).named("f")
+    # Where a recorder has none for this interpreter the installed one works,
+    # and the interpreter's own trampolines do not join it.
+    (tmp_path / "none").mkdir()
+    ask = USE + "import sys\nprint(getattr(sys, 'is_stack_trampoline_active', bool)())"
+    result = run(program, ask, home=tmp_path / "none")
+    assert (result.out, result.notes) == ("True %s tickmap._tickmap\nFalse\n" % (site / "tickmap"), [])
     # -I keeps the recorder's copy out.
     result = run(program, USE, before=["-I"])
     assert result.out == "True %s tickmap._tickmap\n" % (site / "tickmap")
