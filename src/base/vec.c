@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-enum { FIRST_BYTES = 96 };
+/* Many small arrays hold one or two elements. */
+enum { FIRST_BYTES = 24 };
 
 bool tickmap_vec_grow(void *items, size_t *capacity, size_t want,
 		      size_t element)
@@ -12,9 +13,8 @@ bool tickmap_vec_grow(void *items, size_t *capacity, size_t want,
 	size_t bytes;
 	void *old, *grown;
 
-	/* Many small arrays hold one or two elements. */
 	if (!*capacity)
-		next = FIRST_BYTES / element + 1;
+		next = element < FIRST_BYTES ? FIRST_BYTES / element : 1;
 	if (next < want)
 		next = want;
 	if (__builtin_mul_overflow(next, element, &bytes))
@@ -27,4 +27,19 @@ bool tickmap_vec_grow(void *items, size_t *capacity, size_t want,
 	memcpy(items, &grown, sizeof(grown));
 	*capacity = next;
 	return true;
+}
+
+void tickmap_vec_shrink(void *items, size_t *capacity, size_t count,
+			size_t element)
+{
+	void *old, *fitting;
+
+	if (!count || count == *capacity)
+		return;
+	memcpy(&old, items, sizeof(old));
+	fitting = realloc(old, count * element);
+	if (!fitting)
+		return;
+	memcpy(items, &fitting, sizeof(fitting));
+	*capacity = count;
 }

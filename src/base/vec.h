@@ -21,6 +21,14 @@
 bool tickmap_vec_grow(void *items, size_t *capacity, size_t want,
 		      size_t element);
 
+/* Gives back what is more than `count` elements; that may fail, unseen. */
+void tickmap_vec_shrink(void *items, size_t *capacity, size_t count,
+			size_t element);
+
+#define tickmap_vec_fit(v)                                                     \
+	tickmap_vec_shrink(&(v)->items, &(v)->capacity, (v)->count,            \
+			   sizeof(*(v)->items))
+
 #define tickmap_vec_reserve(v, want)                                           \
 	((want) <= (v)->capacity ||                                            \
 	 tickmap_vec_grow(&(v)->items, &(v)->capacity, (want),                 \

@@ -101,7 +101,7 @@ static bool find_process(struct tickmap_loader *loader,
 		p, known ? known : tickmap_profile_process_code_ns(p));
 	source->image_ns = image->since_ns;
 	source->code_ns =
-		image->anonymous_code && image->code_ns > image->since_ns
+		image->code_ns != UINT64_MAX && image->code_ns > image->since_ns
 			? image->code_ns
 			: image->since_ns;
 	return true;
@@ -113,11 +113,10 @@ static uint64_t end_of(const struct tickmap_loader *loader,
 {
 	const struct tickmap_process *p =
 		&loader->processes.items[source->process];
+	const struct tickmap_image *next =
+		tickmap_profile_image_after(p, source->image_ns);
 
-	for (size_t i = 0; i < p->images.count; i++)
-		if (p->images.items[i].since_ns > source->image_ns)
-			return p->images.items[i].since_ns;
-	return p->exit_ns;
+	return next ? next->since_ns : p->exit_ns;
 }
 
 /* When the marker of each dump was mapped first, if that was seen. */

@@ -112,26 +112,28 @@ struct tickmap_link {
 /* A program in a process: what one exec started. */
 struct tickmap_image {
 	uint64_t since_ns;
-	/* Its first executable anonymous mapping, if it has one. */
+	/* Its first executable anonymous mapping; UINT64_MAX: it has none. */
 	uint64_t code_ns;
-	bool anonymous_code;
 };
 
-/* One life of a pid. */
+/* One life of a pid. A recording may tell of very many. */
 struct tickmap_process {
 	uint32_t pid;
-	uint32_t older;	   /* an earlier one of the same pid, or none */
-	uint32_t parent;   /* whose code it began with, or none */
-	uint64_t start_ns; /* 0: before the recording */
-	uint64_t exit_ns;  /* 0: not seen */
+	uint32_t older;	 /* the one before of the same pid, or none */
+	uint32_t far;	 /* a far older one, or none */
+	uint32_t age;	 /* how many are older */
+	uint32_t parent; /* whose code it began with, or none */
+	uint32_t epoch;
+	uint64_t start_ns;		   /* 0: before the recording */
+	uint64_t exit_ns;		   /* 0: not seen */
 	struct tickmap_timeline *timeline; /* `nothing` until it has events */
-	TICKMAP_VEC(struct tickmap_image) images; /* at least one */
-	bool published; /* it or an ancestor published code */
+	struct tickmap_image first;
+	TICKMAP_VEC(struct tickmap_image) images; /* after it, by exec */
 	/* Times at which an address may get another owner, sorted later. An
 	 * epoch is what lies between two: see samples.c. */
 	TICKMAP_VEC(uint64_t) changes;
-	size_t change;
-	uint32_t epoch;
+	uint32_t change;
+	bool published; /* it or an ancestor published code */
 };
 
 /* One of a perf map. */
@@ -289,6 +291,10 @@ uint64_t tickmap_profile_process_code_ns(const struct tickmap_process *process);
 const struct tickmap_image *
 tickmap_profile_image_at(const struct tickmap_process *process,
 			 uint64_t time_ns);
+/* The next program, behind that time; or NULL. */
+const struct tickmap_image *
+tickmap_profile_image_after(const struct tickmap_process *process,
+			    uint64_t time_ns);
 /* Addresses may have other owners from that time on. */
 bool tickmap_profile_process_changed(struct tickmap_process *process,
 				     uint64_t when);

@@ -514,6 +514,9 @@ static bool find_all_marked(struct finder *finder)
 	return true;
 }
 
+/* What was looked for: a pid, and each process, by its number. */
+#define LIFE (UINT64_C(1) << 32)
+
 static bool find_with_parents(struct finder *finder, uint32_t pid,
 			      const struct tickmap_table *with_source,
 			      struct tickmap_table *looked)
@@ -530,15 +533,19 @@ static bool find_with_parents(struct finder *finder, uint32_t pid,
 				   tickmap_table_get(with_source, pid));
 	}
 
-	for (; good && index != TICKMAP_NONE;
-	     index = loader->processes.items[index].parent) {
-		pid = loader->processes.items[index].pid;
-		if (tickmap_table_get(&finder->carried, pid) ||
-		    tickmap_table_get(looked, pid))
-			continue;
-		good = tickmap_table_put(looked, pid) &&
-		       find_by_pid(finder, &loader->processes.items[index],
-				   tickmap_table_get(with_source, pid));
+	/* All above one that was looked at was, too. */
+	while (good && index != TICKMAP_NONE &&
+	       !tickmap_table_get(looked, LIFE | index)) {
+		const struct tickmap_process *process =
+			&loader->processes.items[index];
+		bool skip = tickmap_table_get(&finder->carried, process->pid) ||
+			    tickmap_table_get(looked, process->pid);
+		good = tickmap_table_put(looked, LIFE | index) &&
+		       tickmap_table_put(looked, process->pid) &&
+		       (skip || find_by_pid(finder, process,
+					    tickmap_table_get(with_source,
+							      process->pid)));
+		index = process->parent;
 	}
 	return good;
 }
@@ -547,7 +554,7 @@ bool tickmap_mapfiles_find(struct tickmap_loader *loader)
 {
 	struct finder finder;
 	struct tickmap_table with_source = { 0 }; /* pid -> has a dump */
-	struct tickmap_table looked = { 0 };	  /* pids looked for */
+	struct tickmap_table looked = { 0 };	  /* see LIFE */
 	bool good = init(&finder, loader);
 
 	/* What a recording carries is complete: nothing else is looked for. */

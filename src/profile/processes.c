@@ -82,13 +82,45 @@ bool tickmap_profile_process_changed(struct tickmap_process *process,
 	return change;
 }
 
+static struct tickmap_image begin_image(uint64_t since_ns)
+{
+	return (struct tickmap_image) { .since_ns = since_ns,
+					.code_ns = UINT64_MAX };
+}
+
 static bool add_image(struct tickmap_process *process, uint64_t since_ns)
 {
 	struct tickmap_image *image = tickmap_vec_push(&process->images);
 
 	if (image)
-		*image = (struct tickmap_image) { .since_ns = since_ns };
+		*image = begin_image(since_ns);
 	return image;
+}
+
+static struct tickmap_image *newest_image(struct tickmap_process *process)
+{
+	return process->images.count
+		       ? &process->images.items[process->images.count - 1]
+		       : &process->first;
+}
+
+/*
+ * So that of many lives of one pid an old one is found in few steps: of two
+ * skips one after the other that are as long as each other, the next life's
+ * skips both.
+ */
+static void set_older(const struct tickmap_process *all,
+		      struct tickmap_process *p, uint32_t older)
+{
+	p->older = p->far = older;
+	if (older == TICKMAP_NONE)
+		return;
+	p->age = all[older].age + 1;
+	uint32_t far = all[older].far;
+	uint32_t farther = far == TICKMAP_NONE ? far : all[far].far;
+	if (farther != TICKMAP_NONE &&
+	    all[older].age - all[far].age == all[far].age - all[farther].age)
+		p->far = farther;
 }
 
 /* A new life of this pid. */
@@ -104,28 +136,30 @@ static uint32_t start(struct tickmap_loader *loader, uint32_t pid,
 		return TICKMAP_NONE;
 	*p = (struct tickmap_process) {
 		.pid = pid,
-		.older = *newest ? (uint32_t)(*newest - 1) : TICKMAP_NONE,
 		.parent = TICKMAP_NONE,
 		.start_ns = start_ns,
 		.timeline = loader->nothing,
+		.first = begin_image(start_ns),
 	};
+	set_older(loader->processes.items, p,
+		  *newest ? (uint32_t)(*newest - 1) : TICKMAP_NONE);
 	*newest = loader->processes.count;
-	return add_image(p, start_ns) ? (uint32_t)(*newest - 1) : TICKMAP_NONE;
+	return (uint32_t)(*newest - 1);
 }
 
 uint32_t tickmap_profile_process_known(const struct tickmap_loader *loader,
 				       uint32_t pid, uint64_t time_ns)
 {
+	const struct tickmap_process *all = loader->processes.items;
 	const uint64_t *newest =
 		tickmap_table_get(&loader->process_of_pid, pid);
 	uint32_t index = newest ? (uint32_t)(*newest - 1) : TICKMAP_NONE;
 
 	while (index != TICKMAP_NONE) {
-		const struct tickmap_process *p =
-			&loader->processes.items[index];
+		const struct tickmap_process *p = &all[index];
 		if (p->start_ns <= time_ns || p->older == TICKMAP_NONE)
 			return index;
-		index = p->older;
+		index = all[p->far].start_ns > time_ns ? p->far : p->older;
 	}
 	return TICKMAP_NONE;
 }
@@ -138,13 +172,27 @@ uint32_t tickmap_profile_process_at(struct tickmap_loader *loader, uint32_t pid,
 	return known != TICKMAP_NONE ? known : start(loader, pid, 0);
 }
 
+static bool ended_program(struct tickmap_process *process, uint64_t when)
+{
+	return tickmap_profile_process_changed(process, when) &&
+	       tickmap_timeline_exec(process->timeline, when);
+}
+
+/* What ended before there was a timeline has to end what comes into it. */
 struct tickmap_timeline *
 tickmap_profile_process_timeline(struct tickmap_loader *loader,
 				 struct tickmap_process *process)
 {
-	if (process->timeline == loader->nothing)
-		process->timeline = tickmap_timeline_new();
-	return process->timeline;
+	if (process->timeline != loader->nothing)
+		return process->timeline;
+	struct tickmap_timeline *timeline = tickmap_timeline_new();
+	if (!timeline)
+		return NULL;
+	process->timeline = timeline;
+	for (size_t i = 0; i < process->images.count; i++)
+		if (!ended_program(process, process->images.items[i].since_ns))
+			return NULL;
+	return timeline;
 }
 
 struct tickmap_process *
@@ -207,11 +255,9 @@ static bool apply_map(struct tickmap_loader *loader,
 					     e->time_ns, map->avma, map->size,
 					     map->code);
 	}
-	struct tickmap_image *image = &p->images.items[p->images.count - 1];
-	if (map->anonymous && !image->anonymous_code) {
-		image->anonymous_code = true;
+	struct tickmap_image *image = newest_image(p);
+	if (map->anonymous && image->code_ns == UINT64_MAX)
 		image->code_ns = e->time_ns;
-	}
 	return tickmap_profile_process_changed(p, e->time_ns) &&
 	       tickmap_timeline_load(p->timeline,
 				     map->anonymous ? TICKMAP_LAYER_ANON
@@ -240,9 +286,8 @@ static bool apply(struct tickmap_loader *loader, const struct tickmap_side *e)
 			return index != TICKMAP_NONE;
 		p = &loader->processes.items[index];
 		return add_image(p, e->time_ns) &&
-		       tickmap_profile_process_timeline(loader, p) &&
-		       tickmap_profile_process_changed(p, e->time_ns) &&
-		       tickmap_timeline_exec(p->timeline, e->time_ns);
+		       (p->timeline == loader->nothing ||
+			ended_program(p, e->time_ns));
 	}
 }
 
@@ -253,6 +298,15 @@ static int by_time(const void *a, const void *b)
 	if (x->time_ns != y->time_ns)
 		return x->time_ns < y->time_ns ? -1 : 1;
 	return (x->order > y->order) - (x->order < y->order);
+}
+
+static bool is_sorted(const struct tickmap_loader *loader)
+{
+	for (size_t i = 1; i < loader->side.count; i++)
+		if (by_time(&loader->side.items[i - 1],
+			    &loader->side.items[i]) > 0)
+			return false;
+	return true;
 }
 
 /* ---- Whom a report can be about ---- */
@@ -338,43 +392,69 @@ static bool make_stranger(struct tickmap_loader *loader)
 		.older = TICKMAP_NONE,
 		.parent = TICKMAP_NONE,
 		.timeline = loader->nothing,
+		.first = begin_image(0),
 	};
-	return loader->nothing && tickmap_timeline_close(loader->nothing) &&
-	       add_image(&loader->stranger, 0);
+	return loader->nothing && tickmap_timeline_close(loader->nothing);
 }
 
 bool tickmap_profile_processes_build(struct tickmap_loader *loader)
 {
-	if (loader->side.count)
+	bool good;
+
+	/* Most are in order, and sorting takes as much memory again. */
+	if (!is_sorted(loader))
 		qsort(loader->side.items, loader->side.count,
 		      sizeof(*loader->side.items), by_time);
-	if (!make_stranger(loader) || !find_wanted(loader))
-		return false;
-	for (size_t i = 0; i < loader->side.count; i++)
-		if (is_wanted(loader, loader->side.items[i].pid) &&
-		    !apply(loader, &loader->side.items[i]))
-			return false;
-	return true;
+	good = make_stranger(loader) && find_wanted(loader);
+	for (size_t i = 0; good && i < loader->side.count; i++)
+		good = !is_wanted(loader, loader->side.items[i].pid) ||
+		       apply(loader, &loader->side.items[i]);
+	tickmap_table_free(&loader->wanted_pids);
+	tickmap_vec_fit(&loader->processes);
+	return good;
 }
 
 const struct tickmap_image *
 tickmap_profile_image_at(const struct tickmap_process *process,
 			 uint64_t time_ns)
 {
-	const struct tickmap_image *image = &process->images.items[0];
+	size_t low = 0, high = process->images.count;
 
-	for (size_t i = 1; i < process->images.count; i++)
-		if (process->images.items[i].since_ns <= time_ns)
-			image = &process->images.items[i];
-	return image;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (process->images.items[middle].since_ns <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low ? &process->images.items[low - 1] : &process->first;
+}
+
+const struct tickmap_image *
+tickmap_profile_image_after(const struct tickmap_process *process,
+			    uint64_t time_ns)
+{
+	const struct tickmap_image *image =
+		tickmap_profile_image_at(process, time_ns);
+	const struct tickmap_image *next =
+		image == &process->first ? process->images.items : image + 1;
+	const struct tickmap_image *end =
+		process->images.items + process->images.count;
+
+	return image->since_ns > time_ns ? image : next < end ? next : NULL;
 }
 
 uint64_t tickmap_profile_process_code_ns(const struct tickmap_process *process)
 {
-	for (size_t i = process->images.count; i-- > 0;)
-		if (process->images.items[i].anonymous_code)
+	const struct tickmap_image *first = &process->first;
+	size_t count = process->images.count;
+
+	for (size_t i = count; i-- > 0;)
+		if (process->images.items[i].code_ns != UINT64_MAX)
 			return process->images.items[i].since_ns;
-	return process->images.items[process->images.count - 1].since_ns;
+	return count && first->code_ns == UINT64_MAX
+		       ? process->images.items[count - 1].since_ns
+		       : first->since_ns;
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -412,7 +492,6 @@ void tickmap_profile_processes_free(struct tickmap_loader *loader)
 		tickmap_vec_free(&p->changes);
 	}
 	tickmap_timeline_free(loader->nothing);
-	tickmap_vec_free(&loader->stranger.images);
 	loader->nothing = NULL;
 	tickmap_table_free(&loader->wanted_pids);
 	free(loader->mentioned_pids);

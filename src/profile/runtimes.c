@@ -63,31 +63,52 @@ static const struct runtime *runtime_of(const char *path)
 	return NULL;
 }
 
-/* The last one that the process mapped: it may have been another program
- * before. NULL: none is known, or a jitdump of it is. */
-static const struct runtime *runtime_in(const struct tickmap_loader *loader,
-					uint32_t pid, uint32_t *ret_parent)
-{
-	const struct runtime *found = NULL;
+/*
+ * Of each pid: the last runtime that it mapped (it may have been another
+ * program before), whether a jitdump of it is known, and from whom it was
+ * forked, packed into a number.
+ */
+enum { MARKED = 1 << 8, PARENT_SHIFT = 32 };
 
-	*ret_parent = 0;
+static const struct runtime *runtime_in(const uint64_t *known)
+{
+	unsigned number = known && !(*known & MARKED) ? *known & 0xff : 0;
+
+	return number ? &runtimes[number - 1] : NULL;
+}
+
+static void note(const struct tickmap_loader *loader,
+		 const struct tickmap_side *e, uint64_t *known)
+{
+	if (e->kind == TICKMAP_SIDE_FORK) {
+		if (!e->exec && e->ppid != e->pid)
+			*known = (uint32_t)*known | (uint64_t)e->ppid
+							    << PARENT_SHIFT;
+		return;
+	}
+	const struct tickmap_loaded_map *map = &loader->maps.items[e->map];
+	const struct runtime *r = runtime_of(
+		tickmap_string(loader->profile->strings, map->path, NULL));
+	if (map->marker)
+		*known |= MARKED;
+	if (r)
+		*known = (*known & ~UINT64_C(0xff)) |
+			 (uint64_t)(r - runtimes + 1);
+}
+
+static bool note_all(const struct tickmap_loader *loader,
+		     struct tickmap_table *known)
+{
 	for (size_t i = 0; i < loader->side.count; i++) {
 		const struct tickmap_side *e = &loader->side.items[i];
-		if (e->pid != pid)
+		if (e->kind != TICKMAP_SIDE_FORK && e->kind != TICKMAP_SIDE_MAP)
 			continue;
-		if (e->kind == TICKMAP_SIDE_FORK && !e->exec && e->ppid != pid)
-			*ret_parent = e->ppid;
-		if (e->kind != TICKMAP_SIDE_MAP)
-			continue;
-		const struct tickmap_loaded_map *map =
-			&loader->maps.items[e->map];
-		if (map->marker)
-			return *ret_parent = 0, NULL;
-		const struct runtime *r = runtime_of(tickmap_string(
-			loader->profile->strings, map->path, NULL));
-		found = r ? r : found;
+		uint64_t *of_pid = tickmap_table_put(known, e->pid);
+		if (!of_pid)
+			return false;
+		note(loader, e, of_pid);
 	}
-	return found;
+	return true;
 }
 
 static bool add(struct tickmap_profile *profile, const char *hint)
@@ -103,27 +124,34 @@ static bool add(struct tickmap_profile *profile, const char *hint)
 	return added;
 }
 
+static bool write_hint(struct tickmap_loader *loader,
+		       const struct tickmap_table *of_pid, uint32_t pid)
+{
+	const uint64_t *known = tickmap_table_get(of_pid, pid);
+	const struct runtime *r = runtime_in(known);
+	char hint[320];
+
+	/* A child may map nothing of its own. */
+	if (!r && known && !(*known & MARKED) && *known >> PARENT_SHIFT)
+		r = runtime_in(
+			tickmap_table_get(of_pid, *known >> PARENT_SHIFT));
+	if (!r)
+		return true;
+	snprintf(hint, sizeof(hint), "%s; then its generated code has names",
+		 r->hint);
+	return add(loader->profile, hint);
+}
+
 bool tickmap_runtimes_write_hints(struct tickmap_loader *loader)
 {
 	const struct tickmap_table *silent = &loader->silent;
+	struct tickmap_table of_pid = { 0 };
+	bool good = !silent->count || note_all(loader, &of_pid);
 
-	for (size_t i = 0; i < silent->capacity; i++) {
-		if (!tickmap_table_is_used(silent, i))
-			continue;
-		uint32_t pid = (uint32_t)silent->slots[i].key, parent;
-		const struct runtime *r = runtime_in(loader, pid, &parent);
-		/* A child may map nothing of its own. */
-		if (!r && parent)
-			r = runtime_in(loader, parent, &parent);
-		char hint[320];
-		if (!r)
-			continue;
-		snprintf(hint, sizeof(hint),
-			 "%s; then its generated code "
-			 "has names",
-			 r->hint);
-		if (!add(loader->profile, hint))
-			return false;
-	}
-	return true;
+	for (size_t i = 0; good && i < silent->capacity; i++)
+		if (tickmap_table_is_used(silent, i))
+			good = write_hint(loader, &of_pid,
+					  (uint32_t)silent->slots[i].key);
+	tickmap_table_free(&of_pid);
+	return good;
 }

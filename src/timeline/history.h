@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rectangles of addresses × time that do not overlap, each with a number, and
- * which of them holds a point. A search tree with wide nodes finds the
- * elementary range of addresses; it has the rectangles that cover it in the
- * order of time. Where rectangles cover so many ranges that these lists would
- * grow large, they hang in a segment tree over the ranges instead: rectangles
- * of one node cover the same addresses, so their times are disjoint, and one
- * binary search answers for each node above a range that has a list.
+ * which of them holds a point. A few are looked through one by one: most
+ * processes of a recording have no more, and there may be very many of those.
  */
 #ifndef TICKMAP_TIMELINE_HISTORY_H
 #define TICKMAP_TIMELINE_HISTORY_H
@@ -16,6 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#define TICKMAP_NO_NUMBER UINT32_MAX
 
 struct tickmap_span {
 	uint64_t first, last;  /* addresses, both included */
@@ -29,21 +27,10 @@ struct tickmap_piece {
 	uint32_t number;
 };
 
-enum { TICKMAP_HISTORY_HEIGHT = 8 };
-
 /* Zeroed means empty. */
 struct tickmap_history {
-	TICKMAP_VEC(struct tickmap_span) spans;
-	/* [0]: the bounds, where elementary ranges begin; above, every 16th of
-	 * the level below. */
-	uint64_t *steps[TICKMAP_HISTORY_HEIGHT];
-	size_t step_counts[TICKMAP_HISTORY_HEIGHT];
-	unsigned height;
-	uint32_t leaves;  /* of the tree: a power of two */
-	uint32_t *nodes;  /* the entry with which a node's list begins */
-	uint32_t *levels; /* a leaf's bits: the levels with a list; NULL: only
-			     the leaves have */
-	uint32_t *words;  /* the entries of all lists */
+	TICKMAP_VEC(struct tickmap_span) spans; /* none, if they have: */
+	struct tickmap_index *index;
 };
 
 void tickmap_history_free(struct tickmap_history *history);

@@ -38,13 +38,19 @@ struct tickmap_segments *tickmap_segments_new(void)
 	return calloc(1, sizeof(struct tickmap_segments));
 }
 
+void tickmap_segments_empty(struct tickmap_segments *segments)
+{
+	for (size_t i = 0; i < segments->runs.count; i++)
+		free(segments->runs.items[i].run);
+	tickmap_vec_free(&segments->runs);
+	segments->count = 0;
+}
+
 void tickmap_segments_free(struct tickmap_segments *segments)
 {
 	if (!segments)
 		return;
-	for (size_t i = 0; i < segments->runs.count; i++)
-		free(segments->runs.items[i].run);
-	tickmap_vec_free(&segments->runs);
+	tickmap_segments_empty(segments);
 	free(segments);
 }
 

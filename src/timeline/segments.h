@@ -38,6 +38,8 @@ bool tickmap_segments_clear(struct tickmap_segments *segments, uint64_t start,
 			    uint64_t size, tickmap_segment_cut cut,
 			    void *context);
 
+void tickmap_segments_empty(struct tickmap_segments *segments);
+
 /* The segment that holds the address, or NULL; valid until the next change. */
 const struct tickmap_segment *
 tickmap_segments_find(const struct tickmap_segments *segments,

@@ -44,23 +44,33 @@ struct generation {
 _Static_assert(sizeof(struct generation) == 64, "lines of the cache");
 
 struct layer {
-	struct tickmap_segments *now; /* owner: a generation */
 	struct tickmap_history owned, holes;
 };
 
+/* A recording may have very many of them, with next to nothing in each. */
 struct tickmap_timeline {
 	TICKMAP_VEC(struct event) events;
 	TICKMAP_VEC(struct generation) generations;
-	struct layer layers[LAYERS];
+	struct layer *layers[LAYERS];	 /* NULL: nothing was ever there */
 	struct tickmap_timeline *parent; /* borrowed */
 	uint64_t fork_when;
 	uint64_t exec_when; /* first exec after the fork */
+	/* Whom to ask for what was inherited, and about when: the nearest
+	 * ancestor that has something to say. Known once sealed. */
+	const struct tickmap_timeline *heir_of;
+	uint64_t heir_when;
 	bool has_exec;
 	bool is_parent;
-	/* While sealing. */
-	bool inherits; /* from the parent, at this time */
-	bool failed;
 };
+
+/* Of nobody. */
+static const struct layer nothing;
+
+static const struct layer *layer_of(const struct tickmap_timeline *timeline,
+				    enum tickmap_layer l)
+{
+	return timeline->layers[l] ? timeline->layers[l] : &nothing;
+}
 
 struct tickmap_timeline *tickmap_timeline_new(void)
 {
@@ -70,11 +80,13 @@ struct tickmap_timeline *tickmap_timeline_new(void)
 static void drop_index(struct tickmap_timeline *timeline)
 {
 	for (int i = 0; i < LAYERS; i++) {
-		struct layer *layer = &timeline->layers[i];
-		tickmap_segments_free(layer->now);
-		layer->now = NULL;
+		struct layer *layer = timeline->layers[i];
+		if (!layer)
+			continue;
 		tickmap_history_free(&layer->owned);
 		tickmap_history_free(&layer->holes);
+		free(layer);
+		timeline->layers[i] = NULL;
 	}
 	timeline->generations.count = 0;
 }
@@ -192,7 +204,7 @@ static const struct generation *look_up(const struct tickmap_timeline *timeline,
 					uint64_t avma, uint64_t *reach)
 {
 	for (;;) {
-		const struct layer *layer = &timeline->layers[l];
+		const struct layer *layer = layer_of(timeline, l);
 		struct tickmap_piece piece;
 		bool found =
 			tickmap_history_at(&layer->owned, avma, when, &piece);
@@ -208,51 +220,60 @@ static const struct generation *look_up(const struct tickmap_timeline *timeline,
 		}
 		if (found)
 			return generation_of(timeline, piece);
-		if (!timeline->parent || when < timeline->fork_when ||
+		if (!timeline->heir_of || when < timeline->fork_when ||
 		    (timeline->has_exec && when >= timeline->exec_when) ||
 		    tickmap_history_at(&layer->holes, avma, when, &piece))
 			return NULL;
-		when = timeline->fork_when;
-		timeline = timeline->parent;
+		when = timeline->heir_when;
+		timeline = timeline->heir_of;
 	}
 }
 
 /* --- sealing --- */
 
-struct cut {
+struct sealing {
 	struct tickmap_timeline *timeline;
-	struct layer *layer;
+	struct tickmap_segments *now[LAYERS]; /* owner: a generation */
+	bool inherits; /* from the parent, at this time */
+	bool failed;
+};
+
+/* How a part of a layer ends. */
+struct cut {
+	struct sealing *sealing;
+	enum tickmap_layer layer;
 	uint64_t until;
 };
 
 static void finish(void *context, const struct tickmap_segment *part)
 {
 	const struct cut *cut = context;
+	struct tickmap_timeline *timeline = cut->sealing->timeline;
+	struct layer **layer = &timeline->layers[cut->layer];
 	const struct generation *generation =
-		&cut->timeline->generations.items[part->owner];
+		&timeline->generations.items[part->owner];
 	struct tickmap_span span = { .first = part->start,
 				     .last = part->end - 1,
 				     .since = generation->placed,
 				     .until = cut->until,
 				     .number = (uint32_t)part->owner };
 
-	if (!tickmap_history_add(generation->hole ? &cut->layer->holes
-						  : &cut->layer->owned,
-				 span))
-		cut->timeline->failed = true;
+	if (!*layer)
+		*layer = calloc(1, sizeof(**layer));
+	if (!*layer || !tickmap_history_add(generation->hole ? &(*layer)->holes
+							     : &(*layer)->owned,
+					    span))
+		cut->sealing->failed = true;
 }
 
-static void take(struct tickmap_timeline *timeline, enum tickmap_layer l,
-		 uint64_t when, uint64_t size, struct generation generation)
+static void take(struct sealing *s, enum tickmap_layer l, uint64_t when,
+		 uint64_t size, struct generation generation)
 {
-	struct layer *layer = &timeline->layers[l];
-	struct cut cut = { .timeline = timeline,
-			   .layer = layer,
-			   .until = when };
-	struct generation *place = tickmap_vec_push(&timeline->generations);
+	struct cut cut = { .sealing = s, .layer = l, .until = when };
+	struct generation *place = tickmap_vec_push(&s->timeline->generations);
 
 	if (!place) {
-		timeline->failed = true;
+		s->failed = true;
 		return;
 	}
 	generation.last = size - 1 > UINT64_MAX - generation.start
@@ -260,49 +281,41 @@ static void take(struct tickmap_timeline *timeline, enum tickmap_layer l,
 				  : generation.start + size - 1;
 	generation.placed = when;
 	*place = generation;
-	if (!tickmap_segments_set(layer->now, generation.start, size,
-				  timeline->generations.count - 1, finish,
+	if (!tickmap_segments_set(s->now[l], generation.start, size,
+				  s->timeline->generations.count - 1, finish,
 				  &cut))
-		timeline->failed = true;
+		s->failed = true;
 }
 
-static void release(struct tickmap_timeline *timeline, enum tickmap_layer l,
-		    uint64_t when, uint64_t avma, uint64_t size)
+static void release(struct sealing *s, enum tickmap_layer l, uint64_t when,
+		    uint64_t avma, uint64_t size)
 {
-	struct layer *layer = &timeline->layers[l];
-	struct cut cut = { .timeline = timeline,
-			   .layer = layer,
-			   .until = when };
+	struct cut cut = { .sealing = s, .layer = l, .until = when };
 
-	if (timeline->inherits)
-		take(timeline, l, when, size,
+	if (s->inherits)
+		take(s, l, when, size,
 		     (struct generation) { .start = avma, .hole = true });
-	else if (!tickmap_segments_clear(layer->now, avma, size, finish, &cut))
-		timeline->failed = true;
+	else if (!tickmap_segments_clear(s->now[l], avma, size, finish, &cut))
+		s->failed = true;
 }
 
 /* Ends everything; `until` UINT64_MAX: nothing ends it. */
-static void finish_all(struct tickmap_timeline *timeline, uint64_t until)
+static void finish_all(struct sealing *s, uint64_t until)
 {
 	for (int i = 0; i < LAYERS; i++) {
-		struct layer *layer = &timeline->layers[i];
-		struct cut cut = { .timeline = timeline,
-				   .layer = layer,
+		struct cut cut = { .sealing = s,
+				   .layer = (enum tickmap_layer)i,
 				   .until = until };
-		tickmap_segments_each(layer->now, finish, &cut);
-		tickmap_segments_free(layer->now);
-		layer->now = tickmap_segments_new();
-		if (!layer->now)
-			timeline->failed = true;
+		tickmap_segments_each(s->now[i], finish, &cut);
+		tickmap_segments_empty(s->now[i]);
 	}
 }
 
-static void apply_load(struct tickmap_timeline *timeline,
-		       const struct event *event)
+static void apply_load(struct sealing *s, const struct event *event)
 {
 	if (!event->size)
 		return;
-	take(timeline, event->layer, event->when, event->size,
+	take(s, event->layer, event->when, event->size,
 	     (struct generation) { .owner = event->owner,
 				   .start = event->avma,
 				   .since = event->when,
@@ -312,22 +325,21 @@ static void apply_load(struct tickmap_timeline *timeline,
 	if (event->layer == TICKMAP_LAYER_CODE)
 		return;
 	if (event->layer == TICKMAP_LAYER_ANON) {
-		release(timeline, TICKMAP_LAYER_FILE, event->when, event->avma,
+		release(s, TICKMAP_LAYER_FILE, event->when, event->avma,
 			event->size);
 		return;
 	}
-	release(timeline, TICKMAP_LAYER_CODE, event->when, event->avma,
-		event->size);
-	release(timeline, TICKMAP_LAYER_ANON, event->when, event->avma,
-		event->size);
+	release(s, TICKMAP_LAYER_CODE, event->when, event->avma, event->size);
+	release(s, TICKMAP_LAYER_ANON, event->when, event->avma, event->size);
 }
 
 /* The code at the address while sealing, as look_up says it afterwards. */
-static const struct generation *code_now(struct tickmap_timeline *timeline,
-					 uint64_t avma, uint64_t *reach)
+static const struct generation *code_now(const struct sealing *s, uint64_t avma,
+					 uint64_t *reach)
 {
-	const struct tickmap_segment *segment = tickmap_segments_next(
-		timeline->layers[TICKMAP_LAYER_CODE].now, avma);
+	const struct tickmap_timeline *timeline = s->timeline;
+	const struct tickmap_segment *segment =
+		tickmap_segments_next(s->now[TICKMAP_LAYER_CODE], avma);
 	const struct generation *generation;
 
 	if (segment && segment->start <= avma) {
@@ -338,10 +350,9 @@ static const struct generation *code_now(struct tickmap_timeline *timeline,
 	}
 	if (segment && segment->start - 1 < *reach)
 		*reach = segment->start - 1;
-	return timeline->inherits
-		       ? look_up(timeline->parent, TICKMAP_LAYER_CODE,
-				 timeline->fork_when, avma, reach)
-		       : NULL;
+	return s->inherits ? look_up(timeline->parent, TICKMAP_LAYER_CODE,
+				     timeline->fork_when, avma, reach)
+			   : NULL;
 }
 
 /*
@@ -349,7 +360,7 @@ static const struct generation *code_now(struct tickmap_timeline *timeline,
  * last]. All such addresses lie in its own range, so that however large a
  * range a damaged record names, the work stays that of the parts cut before.
  */
-static void release_old(struct tickmap_timeline *timeline, uint64_t when,
+static void release_old(struct sealing *s, uint64_t when,
 			const struct generation *moved, uint64_t first,
 			uint64_t last)
 {
@@ -357,12 +368,11 @@ static void release_old(struct tickmap_timeline *timeline, uint64_t when,
 		last = moved->last;
 	for (;;) {
 		uint64_t reach = last;
-		const struct generation *there =
-			code_now(timeline, first, &reach);
+		const struct generation *there = code_now(s, first, &reach);
 		if (there && there->start == moved->start &&
 		    there->owner == moved->owner &&
 		    there->placed == moved->placed)
-			release(timeline, TICKMAP_LAYER_CODE, when, first,
+			release(s, TICKMAP_LAYER_CODE, when, first,
 				reach - first + 1);
 		if (reach >= last)
 			return;
@@ -370,8 +380,7 @@ static void release_old(struct tickmap_timeline *timeline, uint64_t when,
 	}
 }
 
-static void apply_move(struct tickmap_timeline *timeline,
-		       const struct event *event)
+static void apply_move(struct sealing *s, const struct event *event)
 {
 	uint64_t reach = UINT64_MAX, last = event->old_avma + event->size - 1;
 	const struct generation *there;
@@ -379,15 +388,14 @@ static void apply_move(struct tickmap_timeline *timeline,
 
 	if (!event->size)
 		return;
-	there = code_now(timeline, event->old_avma, &reach);
+	there = code_now(s, event->old_avma, &reach);
 	if (!there || (event->owner != TICKMAP_NO_OWNER &&
 		       there->owner != event->owner)) {
 		if (event->owner == TICKMAP_NO_OWNER)
-			release(timeline, TICKMAP_LAYER_CODE, event->when,
-				event->avma, event->size);
+			release(s, TICKMAP_LAYER_CODE, event->when, event->avma,
+				event->size);
 		else
-			take(timeline, TICKMAP_LAYER_CODE, event->when,
-			     event->size,
+			take(s, TICKMAP_LAYER_CODE, event->when, event->size,
 			     (struct generation) { .owner = event->owner,
 						   .start = event->avma,
 						   .since = event->when,
@@ -395,33 +403,33 @@ static void apply_move(struct tickmap_timeline *timeline,
 		return;
 	}
 	moved = *there;
-	release_old(timeline, event->when, &moved, event->old_avma,
+	release_old(s, event->when, &moved, event->old_avma,
 		    last < event->old_avma ? UINT64_MAX : last);
 	moved.start = event->avma;
 	moved.certain = event->latest;
-	take(timeline, TICKMAP_LAYER_CODE, event->when, event->size, moved);
+	take(s, TICKMAP_LAYER_CODE, event->when, event->size, moved);
 }
 
-static void apply(struct tickmap_timeline *timeline, const struct event *event)
+static void apply(struct sealing *s, const struct event *event)
 {
 	switch (event->kind) {
 	case LOAD:
-		apply_load(timeline, event);
+		apply_load(s, event);
 		break;
 	case MOVE:
-		apply_move(timeline, event);
+		apply_move(s, event);
 		break;
 	case EXEC:
-		finish_all(timeline, event->when);
-		if (timeline->inherits) {
-			timeline->has_exec = true;
-			timeline->exec_when = event->when;
+		finish_all(s, event->when);
+		if (s->inherits) {
+			s->timeline->has_exec = true;
+			s->timeline->exec_when = event->when;
 		}
-		timeline->inherits = false;
+		s->inherits = false;
 		break;
 	case FORK:
-		finish_all(timeline, event->when);
-		timeline->inherits = true;
+		finish_all(s, event->when);
+		s->inherits = true;
 		break;
 	}
 }
@@ -444,35 +452,67 @@ static bool is_sorted(const struct tickmap_timeline *timeline)
 	return true;
 }
 
+static bool sweep(struct sealing *s)
+{
+	struct tickmap_timeline *timeline = s->timeline;
+
+	for (int i = 0; i < LAYERS; i++)
+		if (!(s->now[i] = tickmap_segments_new()))
+			return false;
+	for (size_t i = 0; i < timeline->events.count && !s->failed; i++)
+		apply(s, &timeline->events.items[i]);
+	finish_all(s, UINT64_MAX);
+	return !s->failed;
+}
+
+static bool is_silent(const struct tickmap_timeline *timeline)
+{
+	for (int i = 0; i < LAYERS; i++)
+		if (timeline->layers[i])
+			return false;
+	return !timeline->has_exec;
+}
+
+/* A parent that only inherited itself has nothing to add, and a long line of
+ * them would be a long way for each question. It was sealed before. */
+static void find_heritage(struct tickmap_timeline *timeline)
+{
+	const struct tickmap_timeline *parent = timeline->parent;
+
+	timeline->heir_of = parent;
+	timeline->heir_when = timeline->fork_when;
+	if (!parent || !is_silent(parent))
+		return;
+	timeline->heir_of = parent->fork_when <= timeline->fork_when
+				    ? parent->heir_of
+				    : NULL;
+	timeline->heir_when = parent->heir_when;
+}
+
 static bool apply_all(struct tickmap_timeline *timeline)
 {
+	struct sealing s = { .timeline = timeline };
+	bool good;
+
 	drop_index(timeline);
-	timeline->failed = timeline->inherits = timeline->has_exec = false;
+	timeline->has_exec = false;
+	find_heritage(timeline);
 	if (!is_sorted(timeline))
 		qsort(timeline->events.items, timeline->events.count,
 		      sizeof(struct event), compare_events);
+	good = sweep(&s);
 	for (int i = 0; i < LAYERS; i++)
-		if (!(timeline->layers[i].now = tickmap_segments_new()))
-			return false;
-	for (size_t i = 0; i < timeline->events.count && !timeline->failed; i++)
-		apply(timeline, &timeline->events.items[i]);
-	if (timeline->failed)
-		return false;
-	finish_all(timeline, UINT64_MAX);
-	return !timeline->failed;
+		tickmap_segments_free(s.now[i]);
+	return good;
 }
 
 static bool build_all(struct tickmap_timeline *timeline)
 {
 	for (int i = 0; i < LAYERS; i++) {
-		struct layer *layer = &timeline->layers[i];
-		tickmap_segments_free(layer->now);
-		layer->now = NULL;
-		if (!tickmap_history_build(&layer->owned) ||
-		    !tickmap_history_build(&layer->holes)) {
-			timeline->failed = true;
+		struct layer *layer = timeline->layers[i];
+		if (layer && (!tickmap_history_build(&layer->owned) ||
+			      !tickmap_history_build(&layer->holes)))
 			return false;
-		}
 	}
 	timeline->generations.items = tickmap_platform_settle(
 		timeline->generations.items,
@@ -529,8 +569,9 @@ tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
 			return owner_of(found, order[i]);
 	}
 	if (slack_ns &&
-	    tickmap_history_after(&timeline->layers[TICKMAP_LAYER_CODE].owned,
-				  avma, when, &next) &&
+	    tickmap_history_after(
+		    &layer_of(timeline, TICKMAP_LAYER_CODE)->owned, avma, when,
+		    &next) &&
 	    next.since - when <= slack_ns) {
 		struct tickmap_owner owner = owner_of(
 			generation_of(timeline, next), TICKMAP_LAYER_CODE);
@@ -550,15 +591,15 @@ ended_before(const struct tickmap_timeline *timeline, uint64_t when,
 	const struct tickmap_timeline *t = timeline;
 	struct tickmap_piece piece;
 	bool found = tickmap_history_before(
-		&t->layers[TICKMAP_LAYER_CODE].owned, avma, when, &piece);
+		&layer_of(t, TICKMAP_LAYER_CODE)->owned, avma, when, &piece);
 
 	if (found)
 		when = piece.until;
-	while (!found && t->parent && when >= t->fork_when) {
-		when = t->fork_when;
-		t = t->parent;
+	while (!found && t->heir_of && when >= t->fork_when) {
+		when = t->heir_when;
+		t = t->heir_of;
 		const struct tickmap_history *code =
-			&t->layers[TICKMAP_LAYER_CODE].owned;
+			&layer_of(t, TICKMAP_LAYER_CODE)->owned;
 		found = tickmap_history_at(code, avma, when, &piece);
 		if (found)
 			break;
@@ -583,7 +624,7 @@ int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
 {
 	struct tickmap_piece after;
 	bool comes = tickmap_history_after(
-		&timeline->layers[TICKMAP_LAYER_CODE].owned, avma, when,
+		&layer_of(timeline, TICKMAP_LAYER_CODE)->owned, avma, when,
 		&after);
 	uint64_t ended;
 

@@ -81,6 +81,27 @@ RECORDINGS = {
     "forks with one pid": (0, PLAIN, lambda: (task(2, 1, i) for i in COUNT(1))),
     "forks that map": (0, PLAIN, lambda: (
         r for i in COUNT(1) for r in (task(i + 1, i, i), mmap(i + 1, 4096 * (i % 999), 4096, "/a")))),
+    "forks, each sampled": (IP | TID, PLAIN, lambda: (
+        r for i in COUNT(1) for r in (task(FIRST_PID + i, 1, i), plain(64, FIRST_PID + i)))),
+    "forks of forks, each sampled": (IP | TID, PLAIN, lambda: (
+        r for i in COUNT(FIRST_PID) for r in (task(i + 1, i, i), plain(64, i + 1)))),
+    "forks that map, each sampled": (IP | TID, PLAIN, lambda: (
+        r for i in COUNT(FIRST_PID) for r in (
+            task(i + 1, i, i), mmap(i + 1, 4096 * (i % 999), 4096, "/a"), plain(64, i + 1)))),
+    "files of processes, each sampled": (IP | TID, PLAIN, lambda: (
+        r for i in COUNT(FIRST_PID) for r in (mmap(i, 4096, 4096, "/a"), plain(4096, i)))),
+    "forks with one pid, each sampled": (USUAL, PLAIN, lambda: (
+        r for i in COUNT() for r in (task(1, 2, 2 * i), plain(64, 1, 2 * i + 1)))),
+    "execs of one, each sampled": (USUAL, ID_ALL, lambda: (
+        r for i in COUNT() for r in (
+            record(3, struct.pack("<II8sIIQ", 1, 1, b"a", 1, 1, 2 * i), 0x2000),
+            plain(64, 1, 2 * i + 1)))),
+    "execs, each sampled": (IP | TID, PLAIN, lambda: (
+        r for i in COUNT(FIRST_PID) for r in (comm(i, i, "a", 0x2000), plain(4096, i)))),
+    "execs of one": (IP | TID, PLAIN, lambda: itertools.chain(
+        [plain(4096, 1)], (comm(1, 1, "a", 0x2000) for i in COUNT()))),
+    "memory of processes, each sampled": (IP | TID, PLAIN, lambda: (
+        r for i in COUNT(FIRST_PID) for r in (mmap(i, 4096, 4096, "//anon"), plain(4096, i)))),
     "exits": (0, PLAIN, lambda: (task(i + 1, 1, i, 4) for i in COUNT(1))),
     "files": (0, PLAIN, lambda: (mmap(1, i << 12, 4096, f"/{i:x}") for i in COUNT(1))),
     "a sample a file": (IP | TID, PLAIN, lambda: (
