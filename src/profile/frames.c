@@ -314,8 +314,8 @@ static bool is_a_guess(const struct tickmap_loader *loader,
 }
 
 uint32_t tickmap_frames_user(struct tickmap_loader *loader,
-			     const struct tickmap_process *process,
-			     uint64_t avma, uint64_t time_ns,
+			     struct tickmap_process *process, uint64_t avma,
+			     uint64_t time_ns,
 			     const struct tickmap_owner *owner)
 {
 	const uint64_t unmapped_mask = ~(uint64_t)0xffffff;
@@ -336,14 +336,7 @@ uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 		return unnamed(loader, other_time, avma & unmapped_mask,
 			       other_time ? TICKMAP_UNRESOLVED_OTHER_TIME
 					  : TICKMAP_UNRESOLVED_UNMAPPED);
-	if (!other_time && !process->published) {
-		uint64_t *silent =
-			tickmap_table_put(&loader->silent, process->pid);
-		if (silent)
-			*silent = 1;
-		else
-			loader->no_memory = true;
-	}
+	process->silent |= !other_time && !process->published;
 	return unnamed(loader, true, loader->maps.items[owner->owner].avma,
 		       other_time	    ? TICKMAP_UNRESOLVED_OTHER_TIME
 		       : process->published ? TICKMAP_UNRESOLVED_NOT_IN_MAP

@@ -477,7 +477,6 @@ static bool conclude(struct tickmap_loader *loader)
 				      0, 0))
 		return false;
 	return count_unresolved(profile) &&
-	       tickmap_runtimes_write_hints(loader) &&
 	       tickmap_frames_write_hints(loader) &&
 	       tickmap_codemaps_write_findings(loader) &&
 	       !tickmap_strings_failed(profile->strings);
@@ -492,6 +491,24 @@ static bool is_of_this_kind(const struct tickmap_loader *loader)
 	return !arch || !strcmp(arch, "x86_64");
 }
 
+/* Of the sideband, what says what threads are called. */
+static void keep_names(struct tickmap_loader *loader)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < loader->side.count; i++) {
+		const struct tickmap_side *e = &loader->side.items[i];
+		if (e->kind == TICKMAP_SIDE_COMM ||
+		    e->kind == TICKMAP_SIDE_FORK)
+			loader->side.items[kept++] = *e;
+	}
+	loader->side.count = kept;
+	if (kept)
+		tickmap_vec_fit(&loader->side);
+	else
+		tickmap_vec_free(&loader->side);
+}
+
 /* Gives back what only the making of stacks and timelines wanted. */
 static bool all_is_known(struct tickmap_loader *loader)
 {
@@ -499,6 +516,7 @@ static bool all_is_known(struct tickmap_loader *loader)
 	tickmap_vec_free(&loader->code_records);
 	tickmap_vec_free(&loader->deferred);
 	tickmap_vec_free(&loader->links);
+	keep_names(loader);
 	return true;
 }
 
@@ -533,8 +551,9 @@ static bool load(struct tickmap_loader *loader)
 	       tickmap_codemaps_publish(loader) &&
 	       tickmap_profile_processes_seal(loader, true) &&
 	       tickmap_unwinding_run(loader) && all_is_known(loader) &&
-	       tickmap_samples_resolve(loader) && all_is_resolved(loader) &&
-	       conclude(loader);
+	       tickmap_samples_resolve(loader) &&
+	       tickmap_runtimes_write_hints(loader) &&
+	       all_is_resolved(loader) && conclude(loader);
 }
 
 static void release(struct tickmap_loader *loader)
@@ -550,7 +569,6 @@ static void release(struct tickmap_loader *loader)
 	tickmap_vec_free(&loader->chain_frames);
 	tickmap_vec_free(&loader->dso_unnamed);
 	tickmap_vec_free(&loader->side);
-	tickmap_table_free(&loader->silent);
 	tickmap_vec_free(&loader->maps);
 	tickmap_vec_free(&loader->raw);
 	tickmap_vec_free(&loader->links);

@@ -133,7 +133,10 @@ struct tickmap_process {
 	 * epoch is what lies between two: see samples.c. */
 	TICKMAP_VEC(uint64_t) changes;
 	uint32_t change;
-	bool published; /* it or an ancestor published code */
+	bool published;	 /* it or an ancestor published code */
+	bool silent;	 /* sampled in generated code, and published none */
+	bool marked;	 /* a jitdump of it is known */
+	uint8_t runtime; /* the last one that it mapped; 0: none is known */
 };
 
 /* One of a perf map. */
@@ -261,8 +264,6 @@ struct tickmap_loader {
 	TICKMAP_VEC(uint32_t) chain_frames;
 	uint32_t chain; /* of the frame that was looked up last; 0: none */
 	TICKMAP_VEC(uint8_t) dso_unnamed; /* by dso: a frame had no name */
-	/* Pids with generated code and no code map. */
-	struct tickmap_table silent;
 };
 
 /* processes.c: all return false (or TICKMAP_NONE) without memory. */
@@ -384,8 +385,8 @@ bool tickmap_samples_may_be_entry(const struct tickmap_loader *loader,
 uint32_t tickmap_frames_dso(struct tickmap_loader *loader, uint64_t map);
 uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma);
 uint32_t tickmap_frames_user(struct tickmap_loader *loader,
-			     const struct tickmap_process *process,
-			     uint64_t avma, uint64_t time_ns,
+			     struct tickmap_process *process, uint64_t avma,
+			     uint64_t time_ns,
 			     const struct tickmap_owner *owner);
 /* inlined.c: what is inlined into the frame at svma, and where the frame's own
  * function is declared. False: no memory. */
@@ -401,6 +402,8 @@ uint32_t tickmap_inlined_outer(const struct tickmap_loader *loader,
 bool tickmap_frames_write_hints(struct tickmap_loader *loader);
 
 /* runtimes.c: what to type so that generated code has names. */
+/* The number of the runtime that a mapped file tells of; 0: none. */
+uint8_t tickmap_runtime_of(const char *path);
 bool tickmap_runtimes_write_hints(struct tickmap_loader *loader);
 bool tickmap_frames_is_interpreter(const char *dso_path);
 

@@ -242,10 +242,14 @@ static bool apply_map(struct tickmap_loader *loader,
 
 	if (index == TICKMAP_NONE)
 		return false;
+	struct tickmap_process *p = &loader->processes.items[index];
+	p->marked |= map->marker;
 	/* An image that is not here would only hide what a dump says. */
 	if (map->marker || (map->jitted && map->code == TICKMAP_NONE))
 		return true;
-	struct tickmap_process *p = &loader->processes.items[index];
+	uint8_t runtime = tickmap_runtime_of(
+		tickmap_string(loader->profile->strings, map->path, NULL));
+	p->runtime = runtime ? runtime : p->runtime;
 	if (!tickmap_profile_process_timeline(loader, p))
 		return false;
 	if (map->jitted) {

@@ -48,7 +48,7 @@ static const struct runtime {
 	{ "qemu-*", "qemu: start it with -perfmap (8.0 and newer)" },
 };
 
-static const struct runtime *runtime_of(const char *path)
+uint8_t tickmap_runtime_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
@@ -58,57 +58,9 @@ static const struct runtime *runtime_of(const char *path)
 		size_t length = strlen(file);
 		if (file[length - 1] == '*' ? !strncmp(name, file, length - 1)
 					    : !strcmp(name, file))
-			return &runtimes[i];
+			return (uint8_t)(i + 1);
 	}
-	return NULL;
-}
-
-/*
- * Of each pid: the last runtime that it mapped (it may have been another
- * program before), whether a jitdump of it is known, and from whom it was
- * forked, packed into a number.
- */
-enum { MARKED = 1 << 8, PARENT_SHIFT = 32 };
-
-static const struct runtime *runtime_in(const uint64_t *known)
-{
-	unsigned number = known && !(*known & MARKED) ? *known & 0xff : 0;
-
-	return number ? &runtimes[number - 1] : NULL;
-}
-
-static void note(const struct tickmap_loader *loader,
-		 const struct tickmap_side *e, uint64_t *known)
-{
-	if (e->kind == TICKMAP_SIDE_FORK) {
-		if (!e->exec && e->ppid != e->pid)
-			*known = (uint32_t)*known | (uint64_t)e->ppid
-							    << PARENT_SHIFT;
-		return;
-	}
-	const struct tickmap_loaded_map *map = &loader->maps.items[e->map];
-	const struct runtime *r = runtime_of(
-		tickmap_string(loader->profile->strings, map->path, NULL));
-	if (map->marker)
-		*known |= MARKED;
-	if (r)
-		*known = (*known & ~UINT64_C(0xff)) |
-			 (uint64_t)(r - runtimes + 1);
-}
-
-static bool note_all(const struct tickmap_loader *loader,
-		     struct tickmap_table *known)
-{
-	for (size_t i = 0; i < loader->side.count; i++) {
-		const struct tickmap_side *e = &loader->side.items[i];
-		if (e->kind != TICKMAP_SIDE_FORK && e->kind != TICKMAP_SIDE_MAP)
-			continue;
-		uint64_t *of_pid = tickmap_table_put(known, e->pid);
-		if (!of_pid)
-			return false;
-		note(loader, e, of_pid);
-	}
-	return true;
+	return 0;
 }
 
 static bool add(struct tickmap_profile *profile, const char *hint)
@@ -124,34 +76,31 @@ static bool add(struct tickmap_profile *profile, const char *hint)
 	return added;
 }
 
-static bool write_hint(struct tickmap_loader *loader,
-		       const struct tickmap_table *of_pid, uint32_t pid)
+/* A process's own, or its parent's: a child may map nothing. */
+static uint8_t runtime_in(const struct tickmap_loader *loader,
+			  const struct tickmap_process *process)
 {
-	const uint64_t *known = tickmap_table_get(of_pid, pid);
-	const struct runtime *r = runtime_in(known);
-	char hint[320];
-
-	/* A child may map nothing of its own. */
-	if (!r && known && !(*known & MARKED) && *known >> PARENT_SHIFT)
-		r = runtime_in(
-			tickmap_table_get(of_pid, *known >> PARENT_SHIFT));
-	if (!r)
-		return true;
-	snprintf(hint, sizeof(hint), "%s; then its generated code has names",
-		 r->hint);
-	return add(loader->profile, hint);
+	if (process->marked || process->runtime ||
+	    process->parent == TICKMAP_NONE)
+		return process->marked ? 0 : process->runtime;
+	process = &loader->processes.items[process->parent];
+	return process->marked ? 0 : process->runtime;
 }
 
 bool tickmap_runtimes_write_hints(struct tickmap_loader *loader)
 {
-	const struct tickmap_table *silent = &loader->silent;
-	struct tickmap_table of_pid = { 0 };
-	bool good = !silent->count || note_all(loader, &of_pid);
+	bool good = true;
 
-	for (size_t i = 0; good && i < silent->capacity; i++)
-		if (tickmap_table_is_used(silent, i))
-			good = write_hint(loader, &of_pid,
-					  (uint32_t)silent->slots[i].key);
-	tickmap_table_free(&of_pid);
+	for (size_t i = 0; good && i < loader->processes.count; i++) {
+		const struct tickmap_process *p = &loader->processes.items[i];
+		uint8_t runtime = p->silent ? runtime_in(loader, p) : 0;
+		char hint[320];
+		if (!runtime)
+			continue;
+		snprintf(hint, sizeof(hint),
+			 "%s; then its generated code has names",
+			 runtimes[runtime - 1].hint);
+		good = add(loader->profile, hint);
+	}
 	return good;
 }

@@ -100,7 +100,7 @@ static struct tickmap_owner owner_of(const struct tickmap_loader *loader,
 }
 
 static uint32_t user_frame(struct tickmap_loader *loader,
-			   const struct tickmap_process *process,
+			   struct tickmap_process *process,
 			   struct tickmap_stack *s, uint64_t time_ns,
 			   bool *ret_early)
 {
@@ -142,7 +142,7 @@ known_in(const struct known_set *set, uint64_t avma, uint32_t epoch, bool entry)
 
 /* Many stacks share few addresses. */
 static uint32_t user_frame_once(struct resolving *r,
-				const struct tickmap_process *process,
+				struct tickmap_process *process,
 				struct tickmap_stack *s, uint64_t time_ns,
 				uint32_t epoch, bool *ret_early)
 {
@@ -173,7 +173,7 @@ static uint32_t user_frame_once(struct resolving *r,
 }
 
 static bool find_frame(struct resolving *r, struct step *step,
-		       const struct tickmap_process *process, uint64_t time_ns,
+		       struct tickmap_process *process, uint64_t time_ns,
 		       uint32_t epoch)
 {
 	struct tickmap_stack *s = &r->loader->stacks.all.items[step->stack];
@@ -220,8 +220,8 @@ static bool place_stack(struct tickmap_loader *loader, const struct step *step,
 /* In three rounds, so that what the next one wants is fetched for all frames
  * at once: addresses, frames, nodes. */
 static bool resolve_stack(struct resolving *r, uint32_t stack,
-			  const struct tickmap_process *process,
-			  uint64_t time_ns, uint32_t epoch)
+			  struct tickmap_process *process, uint64_t time_ns,
+			  uint32_t epoch)
 {
 	struct tickmap_stack *all = r->loader->stacks.all.items;
 	uint32_t s = stack;
