@@ -191,7 +191,8 @@ struct tickmap_emit;
  * TICKMAP_EMIT_KEEP_EXISTING, except that a perf map is appended to: a file
  * that another writer of this very process holds, and a dump or map that was
  * written to since this process started, by a handle closed since or before an
- * exec, which a recorder still needs.
+ * exec, which a recorder still needs. Kept as with TICKMAP_EMIT_KEEP_EXISTING
+ * are the files of a live writer of the same pid in another container.
  *
  * On failure *ret_emit is NULL and errno says more: for TICKMAP_EMIT_E_OS why
  * the system refused, for TICKMAP_EMIT_E_UNSAFE what has the name: ELOOP a

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -107,23 +108,25 @@ static bool is_of_this_life(const struct stat *st)
 	return started && tickmap_emit_os_written(st) + slack >= started;
 }
 
+/* Of a file that is there, however little may be done with it; or -1. */
+static int open_to_look(int dir_fd, const char *name)
+{
+	return openat(dir_fd, name,
+		      O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
+			      O_NONBLOCK);
+}
+
 /*
  * Is there anything in it that a recorder may need: the start of a dump, or of
  * a line of a map? True when unknown.
  */
-static bool is_code_map(int dir_fd, const char *name)
+static bool is_code_map(int fd)
 {
 	const uint32_t magic = UINT32_C(0x4A695444);
 	char start[32];
-	ssize_t n = -1;
+	ssize_t n = read(fd, start, sizeof(start) - 1);
 	size_t digits;
-	int fd = openat(dir_fd, name,
-			O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
-				O_NONBLOCK);
 
-	if (fd >= 0)
-		n = read(fd, start, sizeof(start) - 1);
-	close_quietly(fd);
 	if (n < 0)
 		return true;
 	start[n] = '\0';
@@ -133,12 +136,23 @@ static bool is_code_map(int dir_fd, const char *name)
 	return digits && start[digits] == ' ';
 }
 
+/*
+ * Each writer locks what it has made, so that one in another container, with
+ * the same pid and the same /tmp, sees that it lives.
+ */
+static bool is_locked(int fd)
+{
+	return flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+}
+
 /* Make room for a file whose name is taken. *ret_held as in file_create. */
 static int clear_name(int dir_fd, const char *name, enum emit_found found,
 		      bool *ret_held)
 {
 	struct stat st;
+	bool is_others;
 	int status;
+	int fd;
 
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? TICKMAP_EMIT_OK : TICKMAP_EMIT_E_OS;
@@ -146,9 +160,13 @@ static int clear_name(int dir_fd, const char *name, enum emit_found found,
 	if (status)
 		return status;
 	*ret_held =
-		(is_of_this_life(&st) && is_code_map(dir_fd, name)) ||
 		tickmap_emit_os_holds((uint64_t)st.st_dev, (uint64_t)st.st_ino);
-	if (*ret_held || found == EMIT_FOUND_KEEP)
+	fd = open_to_look(dir_fd, name);
+	is_others = !*ret_held && is_locked(fd);
+	if (!*ret_held && !is_others)
+		*ret_held = is_of_this_life(&st) && is_code_map(fd);
+	close_quietly(fd);
+	if (*ret_held || is_others || found == EMIT_FOUND_KEEP)
 		return TICKMAP_EMIT_E_EXISTS;
 	if (unlinkat(dir_fd, name, 0) && errno != ENOENT)
 		return TICKMAP_EMIT_E_OS;
@@ -169,6 +187,7 @@ static int create_at(int dir_fd, const char *name, mode_t mode,
 		if (fd >= 0) {
 			move_up(&fd);
 			fchmod(fd, mode); /* whatever the umask took away */
+			flock(fd, LOCK_EX | LOCK_NB); /* see is_locked */
 			*ret_fd = fd;
 			return TICKMAP_EMIT_OK;
 		}

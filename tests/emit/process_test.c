@@ -3,7 +3,9 @@
 #include "support.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -532,6 +534,97 @@ static void no_call_is_a_cancellation_point(void **state)
 	assert_true(holds_text(map_in(*state), "1 1 cut\n1000 9 cancelled\n"));
 }
 
+/*
+ * Two processes of pid 1, each in a namespace of its own, that share a folder:
+ * the second one comes when the first one's files look old.
+ */
+static int pipes[2][2];
+
+static int pid_1_publishes(const char *dir, bool is_first)
+{
+	static const struct timespec old[2] = { { 1000000000, 0 },
+						{ 1000000000, 0 } };
+	struct tickmap_code code = small_code(is_first ? "first" : "second");
+	struct tickmap_emit *emit;
+	char byte = 0;
+
+	CHECK(getpid() == 1);
+	CHECK(is_first || read(pipes[0][0], &byte, 1) == 1);
+	CHECK(open_emit(dir, DUMP | MAP, 0, &emit) == 0);
+	CHECK(tickmap_emit_code(emit, &code) == 0);
+	if (is_first) {
+		CHECK(!utimensat(AT_FDCWD, dump_in(dir), old, 0));
+		CHECK(!utimensat(AT_FDCWD, map_in(dir), old, 0));
+		CHECK(write(pipes[0][1], &byte, 1) == 1);
+		CHECK(read(pipes[1][0], &byte, 1) == 1);
+		CHECK(tickmap_emit_state(emit) == 0);
+		CHECK(tickmap_emit_code(emit, &code) == 0);
+	} else {
+		CHECK(tickmap_emit_state(emit) ==
+		      (TICKMAP_EMIT_STATE_DUMP_BESIDE |
+		       TICKMAP_EMIT_STATE_NO_MAP));
+		CHECK(write(pipes[1][1], &byte, 1) == 1);
+	}
+	CHECK(tickmap_emit_close(emit) == 0);
+	return 0;
+}
+
+static int first_pid_1(const char *dir)
+{
+	return pid_1_publishes(dir, true);
+}
+
+static int second_pid_1(const char *dir)
+{
+	return pid_1_publishes(dir, false);
+}
+
+static int first_container(const char *dir)
+{
+	return unshare(CLONE_NEWPID) ? SKIPPED : run_in_child(first_pid_1, dir);
+}
+
+static int second_container(const char *dir)
+{
+	return unshare(CLONE_NEWPID) ? SKIPPED
+				     : run_in_child(second_pid_1, dir);
+}
+
+static int both_containers(const char *dir)
+{
+	pid_t first;
+	int outcome;
+	int status;
+
+	CHECK(!pipe(pipes[0]) && !pipe(pipes[1]));
+	first = fork();
+	if (!first)
+		_exit(first_container(dir));
+	outcome = run_in_child(second_container, dir);
+	CHECK(waitpid(first, &status, 0) == first);
+	if (outcome == SKIPPED)
+		return outcome;
+	CHECK(outcome == 0 && status == 0);
+	return 0;
+}
+
+static void a_live_writer_of_another_container_keeps_its_files(void **state)
+{
+	struct strict_dump dump;
+
+	assert_child(both_containers, *state,
+		     "pid namespaces are not for this user");
+	read_dump(in_dir(*state, "jit-1.dump"), &dump);
+	assert_int_equal(dump.code_count, 2);
+	strict_free_dump(&dump);
+	read_dump(in_dir(in_dir(*state, "tickmap-1"), "jit-1.dump"), &dump);
+	assert_int_equal(dump.code_count, 1);
+	assert_string_equal(dump.codes[0].name, "second");
+	strict_free_dump(&dump);
+	assert_true(holds_text(in_dir(*state, "perf-1.map"),
+			       "1000 9 first\n1000 9 first\n"));
+}
+
 #define SCRATCH_TEST(name)                                                     \
 	cmocka_unit_test_setup_teardown(name, make_scratch, remove_scratch)
 
@@ -546,6 +639,8 @@ int main(void)
 			forking_while_threads_publish_neither_hangs_nor_tears),
 		SCRATCH_TEST(a_cancelled_thread_does_not_keep_the_lock),
 		SCRATCH_TEST(no_call_is_a_cancellation_point),
+		SCRATCH_TEST(
+			a_live_writer_of_another_container_keeps_its_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
