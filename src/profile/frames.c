@@ -232,10 +232,11 @@ uint32_t tickmap_frames_dso(struct tickmap_loader *loader, uint64_t number)
 		size = tickmap_perfdata_build_id_of(loader->data, path,
 						    of_path);
 	}
-	map->dso = tickmap_symbolizer_file(loader->symbolizer, path,
-					   loader->ours ? map->inode : 0, id,
-					   size);
-	return map->dso;
+	uint32_t dso = tickmap_symbolizer_file(loader->symbolizer, path,
+					       loader->ours ? map->inode : 0,
+					       id, size);
+	map->dso = dso & TICKMAP_DSO_MASK;
+	return dso;
 }
 
 static uint32_t frame_of_file(struct tickmap_loader *loader, uint64_t owner,

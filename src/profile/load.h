@@ -38,18 +38,22 @@
 
 #define TICKMAP_NONE UINT32_MAX
 
+#define TICKMAP_DSO_MASK ((UINT32_C(1) << 29) - 1)
+
 /* Executable memory as the kernel told it. */
 struct tickmap_loaded_map {
 	uint64_t avma, size, file_offset;
 	uint64_t inode; /* 0: not known */
 	tickmap_str path;
 	tickmap_str build_id; /* its bytes, where the record has them */
-	uint32_t dso;	      /* of the symbolizer; 0: not asked yet */
-	bool anonymous;
-	bool marker;   /* of a jitdump: names the dump, holds no code */
-	bool jitted;   /* a function that perf inject made a file of */
-	uint32_t code; /* of that file, if it is here, or TICKMAP_NONE */
+	uint32_t dso : 29;    /* of the symbolizer; 0: not asked yet */
+	bool anonymous : 1;
+	bool marker : 1; /* of a jitdump: names the dump, holds no code */
+	bool jitted : 1; /* a function that perf inject made a file of */
+	uint32_t code;	 /* of that file, if it is here, or TICKMAP_NONE */
 };
+_Static_assert(sizeof(struct tickmap_loaded_map) == 48,
+	       "there may be millions");
 
 /* A published function. */
 struct tickmap_code {

@@ -178,21 +178,44 @@ static bool ended_program(struct tickmap_process *process, uint64_t when)
 	       tickmap_timeline_exec(process->timeline, when);
 }
 
-/* What ended before there was a timeline has to end what comes into it. */
+/* What came before there was a timeline: first of all the fork, then what ended
+ * each program. */
+static bool catch_up(struct tickmap_loader *loader,
+		     struct tickmap_process *process)
+{
+	if (process->parent != TICKMAP_NONE &&
+	    !tickmap_timeline_fork(
+		    process->timeline, process->start_ns,
+		    loader->processes.items[process->parent].timeline))
+		return false;
+	for (size_t i = 0; i < process->images.count; i++)
+		if (!ended_program(process, process->images.items[i].since_ns))
+			return false;
+	return true;
+}
+
 struct tickmap_timeline *
 tickmap_profile_process_timeline(struct tickmap_loader *loader,
 				 struct tickmap_process *process)
 {
-	if (process->timeline != loader->nothing)
-		return process->timeline;
-	struct tickmap_timeline *timeline = tickmap_timeline_new();
-	if (!timeline)
-		return NULL;
-	process->timeline = timeline;
-	for (size_t i = 0; i < process->images.count; i++)
-		if (!ended_program(process, process->images.items[i].since_ns))
+	struct tickmap_process *all = loader->processes.items;
+	struct tickmap_process *p = process;
+	size_t made = 0;
+
+	/* Its ancestors may get something to inherit, too. */
+	for (; p->timeline == loader->nothing; p = &all[p->parent], made++) {
+		p->timeline = tickmap_timeline_new();
+		if (!p->timeline)
 			return NULL;
-	return timeline;
+		if (p->parent == TICKMAP_NONE) {
+			made++;
+			break;
+		}
+	}
+	for (p = process; made--; p = &all[p->parent])
+		if (!catch_up(loader, p))
+			return NULL;
+	return process->timeline;
 }
 
 struct tickmap_process *
@@ -225,13 +248,8 @@ static bool apply_fork(struct tickmap_loader *loader,
 		return false;
 	if (e->exec)
 		return true;
-	struct tickmap_process *processes = loader->processes.items;
-	processes[child].parent = parent;
-	struct tickmap_timeline *from =
-		tickmap_profile_process_timeline(loader, &processes[parent]);
-	struct tickmap_timeline *to =
-		tickmap_profile_process_timeline(loader, &processes[child]);
-	return from && to && tickmap_timeline_fork(to, e->time_ns, from);
+	loader->processes.items[child].parent = parent;
+	return true;
 }
 
 static bool apply_map(struct tickmap_loader *loader,
@@ -470,6 +488,15 @@ static int compare_u64(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static bool inherits(const struct tickmap_loader *loader,
+		     const struct tickmap_process *process)
+{
+	return process->timeline == loader->nothing &&
+	       process->parent != TICKMAP_NONE &&
+	       loader->processes.items[process->parent].timeline !=
+		       loader->nothing;
+}
+
 /* A process always comes behind its parent in the table. */
 bool tickmap_profile_processes_seal(struct tickmap_loader *loader, bool last)
 {
@@ -478,6 +505,9 @@ bool tickmap_profile_processes_seal(struct tickmap_loader *loader, bool last)
 		if (p->changes.count)
 			qsort(p->changes.items, p->changes.count,
 			      sizeof(*p->changes.items), compare_u64);
+		if (inherits(loader, p) &&
+		    !tickmap_profile_process_timeline(loader, p))
+			return false;
 		if (p->timeline != loader->nothing &&
 		    (last ? !tickmap_timeline_close(p->timeline)
 			  : !tickmap_timeline_seal(p->timeline)))

@@ -266,6 +266,9 @@ static bool follow_comm(struct resolving *r, uint64_t time_ns)
 		} else if (e->kind == TICKMAP_SIDE_FORK && e->tid != e->ptid) {
 			comm = tickmap_table_get(&r->comm_of_tid, e->ptid);
 			inherited = comm ? *comm : 0;
+			if (!inherited &&
+			    !tickmap_table_get(&r->comm_of_tid, e->tid))
+				continue;
 			comm = tickmap_table_put(&r->comm_of_tid, e->tid);
 			if (!comm)
 				return false;
