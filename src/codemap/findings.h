@@ -32,8 +32,9 @@
 	X(JD011, ERROR, "record runs into the next one", \
 	  "bytes of it that are there", \
 	  "part of a record was lost, others lose what follows") \
-	X(JD012, ERROR, "last record is cut off", "bytes of it that are there", \
-	  "the writer was killed, or still writes: later functions are missing") \
+	X(JD012, WARNING, "last record is cut off", \
+	  "bytes of it that are there", \
+	  "the writer was killed, or still writes: what comes here is missing") \
 	X(JD013, INFO, "unknown type of record", "its id", \
 	  "perf warns of each and goes on") \
 	X(JD014, INFO, "record behind a CLOSE", "its id", \
