@@ -39,6 +39,8 @@
 	  "perf warns of each and goes on") \
 	X(JD014, INFO, "record behind a CLOSE", "its id", \
 	  "samply reads nothing behind a CLOSE") \
+	X(JD015, ERROR, "size of the record is wrong", "the stated size", \
+	  "perf inject and samply lose every function behind this place") \
 	X(JD020, WARNING, "thread ids are 64 bits wide", \
 	  "size of a LOAD's fixed part", \
 	  "every other reader takes names and addresses from wrong places") \

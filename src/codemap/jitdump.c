@@ -21,6 +21,10 @@ enum {
 	/* Only a record that agrees with itself may keep us waiting for more
 	 * than this. */
 	DOUBTFUL_MAX = 1 << 20,
+	/* Types of records that may come to be; larger ids are doubted. */
+	NEW_ID_MAX = 31,
+	/* A LOAD whose size is wrong is not looked for beyond this. */
+	MENDED_MAX = 64 << 10,
 	/* While scanning, anything but a LOAD is smaller than that. */
 	FOUND_MAX = 256 << 20,
 	/* So much is moved at once at least. */
@@ -239,15 +243,17 @@ static enum verdict judge_next(const struct tickmap_jitdump *dump, uint64_t at,
 								    : BROKEN;
 }
 
+/* Sizes of a LOAD's fixed part. */
+static const uint32_t layouts[] = { TICKMAP_JIT_LOAD_FIXED,
+				    TICKMAP_JIT_LOAD_PACKED_TID64,
+				    TICKMAP_JIT_LOAD_ALIGNED_TID64 };
+
 /* Which LOAD is it that this dump's writer writes? */
 static enum tickmap_jit_verdict judge_body(const struct tickmap_jitdump *dump,
 					   struct tickmap_jit_span b,
 					   struct tickmap_jit_prefix prefix,
 					   uint32_t *ret_fixed)
 {
-	static const uint32_t layouts[] = { TICKMAP_JIT_LOAD_FIXED,
-					    TICKMAP_JIT_LOAD_PACKED_TID64,
-					    TICKMAP_JIT_LOAD_ALIGNED_TID64 };
 	enum tickmap_jit_verdict verdict;
 
 	*ret_fixed = dump->fixed ? dump->fixed : TICKMAP_JIT_LOAD_FIXED;
@@ -258,15 +264,16 @@ static enum tickmap_jit_verdict judge_body(const struct tickmap_jitdump *dump,
 	for (unsigned i = 1; i < 3 && verdict == TICKMAP_JIT_DOUBTFUL; i++) {
 		verdict = tickmap_jit_judge(b, dump->emit.header.swap, prefix,
 					    layouts[i]);
-		if (verdict != TICKMAP_JIT_DOUBTFUL)
+		if (verdict != TICKMAP_JIT_DOUBTFUL ||
+		    tickmap_jit_is_address_twice(b, layouts[i]))
 			*ret_fixed = layouts[i];
 	}
 	return verdict;
 }
 
 /* Where a record should be: anything that agrees with itself. */
-static enum verdict judge_expected(const struct tickmap_jitdump *dump,
-				   struct tickmap_jit_place *ret)
+static enum verdict judge_stated(const struct tickmap_jitdump *dump,
+				 struct tickmap_jit_place *ret)
 {
 	struct tickmap_jit_span b =
 		bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX);
@@ -275,6 +282,7 @@ static enum verdict judge_expected(const struct tickmap_jitdump *dump,
 		return wait(dump);
 	ret->offset = dump->at;
 	ret->prefix = prefix_of(dump, b);
+	ret->stated_size = ret->prefix.size;
 	if (!is_possible(ret->prefix))
 		return BROKEN;
 	b = bytes_at(dump, dump->at, ret->prefix.size);
@@ -322,6 +330,88 @@ static enum verdict judge_found(const struct tickmap_jitdump *dump, uint64_t at)
 	return next;
 }
 
+/* Inside the previous record too: it may have lost its end. */
+static uint64_t scan_start(const struct tickmap_jitdump *dump)
+{
+	return dump->previous < dump->at ? dump->previous + 1 : dump->at + 1;
+}
+
+/* A record should be here, and is an odd one. Bytes may have been lost here or
+ * before: SOUND if no better one begins up to there. */
+static enum verdict judge_between(const struct tickmap_jitdump *dump,
+				  uint64_t end)
+{
+	for (uint64_t at = scan_start(dump); at < end; at++) {
+		enum verdict inside =
+			at == dump->at ? BROKEN : judge_found(dump, at);
+		if (inside == SOUND || inside == WAIT)
+			return inside == WAIT ? WAIT : BROKEN;
+	}
+	return SOUND;
+}
+
+/* With that layout of a LOAD. */
+static enum verdict judge_size_as(const struct tickmap_jitdump *dump,
+				  uint32_t fixed, struct tickmap_jit_place *ret)
+{
+	struct tickmap_jit_span b = bytes_at(dump, dump->at, MENDED_MAX);
+	struct tickmap_jit_prefix prefix = ret->prefix;
+	enum tickmap_jit_verdict verdict;
+	enum verdict next;
+
+	verdict = tickmap_jit_implied_size(b, dump->emit.header.swap, fixed,
+					   &prefix.size);
+	if (verdict == TICKMAP_JIT_WAIT && b.size < MENDED_MAX)
+		return dump->ended ? BROKEN : WAIT;
+	if (verdict != TICKMAP_JIT_SOUND || prefix.size > MENDED_MAX ||
+	    prefix.size == ret->stated_size)
+		return BROKEN;
+	next = judge_next(dump, dump->at, prefix);
+	/* A code_size that is none may lead to the beginning of a later
+	 * record. */
+	if (next == SOUND)
+		next = judge_between(dump, dump->at + prefix.size);
+	if (next != SOUND)
+		return next == WAIT ? WAIT : BROKEN;
+	ret->prefix = prefix;
+	ret->verdict = verdict;
+	ret->fixed = fixed;
+	return SOUND;
+}
+
+/*
+ * A LOAD of which only the size of the record is wrong: where its name and code
+ * end, the next record or the end of the file is.
+ */
+static enum verdict judge_size(const struct tickmap_jitdump *dump,
+			       struct tickmap_jit_place *ret)
+{
+	enum verdict verdict = BROKEN;
+
+	if (ret->prefix.id != TICKMAP_JIT_LOAD ||
+	    !is_near_last(dump, ret->prefix.when))
+		return BROKEN;
+	for (unsigned i = 0; i < 3 && verdict == BROKEN; i++)
+		if (!dump->fixed || dump->fixed == layouts[i])
+			verdict = judge_size_as(dump, layouts[i], ret);
+	return verdict;
+}
+
+static enum verdict judge_expected(const struct tickmap_jitdump *dump,
+				   struct tickmap_jit_place *ret)
+{
+	enum verdict stated = judge_stated(dump, ret), mended;
+
+	if (stated == SOUND && ret->prefix.id > NEW_ID_MAX)
+		stated = judge_between(dump, dump->at);
+	if (stated == SOUND || stated == WAIT ||
+	    bytes_at(dump, dump->at, TICKMAP_JIT_PREFIX).size <
+		    TICKMAP_JIT_PREFIX)
+		return stated;
+	mended = judge_size(dump, ret);
+	return mended == BROKEN ? stated : mended;
+}
+
 /* Records are far apart, as the processor sees it: it is told what comes. */
 static void look_ahead(const struct tickmap_jitdump *dump, uint32_t size)
 {
@@ -340,12 +430,17 @@ static void accept(struct tickmap_jitdump *dump,
 	struct tickmap_jit_prefix prefix = found->prefix;
 
 	look_ahead(dump, prefix.size);
-	if (prefix.id == TICKMAP_JIT_LOAD && !dump->fixed) {
+	/* A damaged one does not say how the others are laid out. */
+	if (prefix.id == TICKMAP_JIT_LOAD && !dump->fixed &&
+	    found->verdict == TICKMAP_JIT_SOUND) {
 		dump->fixed = found->fixed;
 		if (found->fixed != TICKMAP_JIT_LOAD_FIXED)
 			tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD020,
 					 dump->at, found->fixed);
 	}
+	if (found->stated_size != prefix.size)
+		tickmap_jit_find(&dump->emit, TICKMAP_FOUND_JD015, dump->at,
+				 found->stated_size);
 	tickmap_jit_emit_record(&dump->emit,
 				bytes_at(dump, dump->at, prefix.size), found);
 	dump->times[1] = dump->times[0];
@@ -360,9 +455,7 @@ static void start_scan(struct tickmap_jitdump *dump, bool cut)
 {
 	dump->scanning = true;
 	dump->cut = cut;
-	/* Inside the previous record too: it may have lost its end. */
-	dump->scan =
-		dump->previous < dump->at ? dump->previous + 1 : dump->at + 1;
+	dump->scan = scan_start(dump);
 }
 
 static void skip_bytes(struct tickmap_jitdump *dump, uint64_t size)

@@ -57,8 +57,9 @@ static inline void tickmap_jit_find(const struct tickmap_jit_emit *emit,
 /* A record, and what is known of it before it is read. */
 struct tickmap_jit_place {
 	struct tickmap_jit_prefix prefix;
-	uint64_t offset; /* in the file */
-	uint32_t fixed;	 /* size of a LOAD's fixed part */
+	uint64_t offset;      /* in the file */
+	uint32_t stated_size; /* what the prefix says; prefix.size is right */
+	uint32_t fixed;	      /* size of a LOAD's fixed part */
 	enum tickmap_jit_verdict verdict;
 };
 

@@ -117,6 +117,40 @@ enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_jit_span span,
 	}
 }
 
+bool tickmap_jit_is_address_twice(struct tickmap_jit_span span, uint32_t fixed)
+{
+	static const uint8_t none[8];
+
+	return span.size >= fixed &&
+	       !memcmp(span.at + fixed - 32, span.at + fixed - 24, 8) &&
+	       memcmp(span.at + fixed - 32, none, 8) != 0;
+}
+
+enum tickmap_jit_verdict tickmap_jit_implied_size(struct tickmap_jit_span span,
+						  bool swap, uint32_t fixed,
+						  uint32_t *ret_size)
+{
+	struct tickmap_bytes b = tickmap_jit_cursor(span, swap);
+	const uint8_t *head = tickmap_take(&b, fixed);
+	uint64_t vma, avma, size;
+	size_t length;
+
+	if (!head)
+		return TICKMAP_JIT_WAIT;
+	vma = u64_at(head + fixed - 32, swap);
+	avma = u64_at(head + fixed - 24, swap);
+	size = u64_at(head + fixed - 16, swap);
+	if (!avma || size > UINT32_MAX / 2 ||
+	    (vma != avma && (vma || fixed != TICKMAP_JIT_LOAD_FIXED)))
+		return TICKMAP_JIT_DOUBTFUL;
+	if (!tickmap_cstr(&b, &length))
+		return TICKMAP_JIT_WAIT;
+	if (!length || length > UINT32_MAX / 4)
+		return TICKMAP_JIT_DOUBTFUL;
+	*ret_size = fixed + (uint32_t)length + 1 + (uint32_t)size;
+	return TICKMAP_JIT_SOUND;
+}
+
 /*
  * The name has no NUL, or the sizes contradict each other. What is left of the
  * record behind the name is what the writer really copied, so that counts; a

@@ -95,6 +95,15 @@ enum tickmap_jit_verdict tickmap_jit_judge(struct tickmap_jit_span span,
 					   struct tickmap_jit_prefix prefix,
 					   uint32_t fixed);
 
+/* Does it give its address twice, as CPython does, if it is laid out so? */
+bool tickmap_jit_is_address_twice(struct tickmap_jit_span span, uint32_t fixed);
+
+/* How large a LOAD is that says something else: as its name and code_size make
+ * it. Only if its address is given twice, or once and 0, and it has a name. */
+enum tickmap_jit_verdict tickmap_jit_implied_size(struct tickmap_jit_span span,
+						  bool swap, uint32_t fixed,
+						  uint32_t *ret_size);
+
 /* What is odd about a LOAD. */
 enum {
 	TICKMAP_LOAD_UNTERMINATED = 1 << 0, /* no NUL behind the name */

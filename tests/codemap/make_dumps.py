@@ -195,6 +195,18 @@ def main():
     d.load("two")
     d.write("size_zero")
 
+    # LOADs that are whole but for the size they say: none, some, too many.
+    d = Dump()
+    d.load("one")
+    for size in 0, 1, 57, 0x8000, 0xFFFFFFFF:
+        d.find("JD015", size)
+        at = d.at
+        d.load(f"says_{size:x}")
+        d.bytes = d.bytes[:at + 4] + struct.pack("<I", size) + d.bytes[at + 8:]
+        if size != 0xFFFFFFFF:
+            d.load(f"behind_{size:x}")
+    d.write("wrong_sizes")
+
     # 200 MB announced, 70 bytes there
     d = Dump()
     d.load("one")
@@ -229,6 +241,16 @@ def main():
                 mac = Mac64()
                 mac.into(d, f"mac_{i}")
         d.write(f"tid64_{fixed}")
+
+    # The first one is damaged: how the others are laid out is told by them.
+    d = Dump()
+    at = d.at
+    d.find("JD021", 0xFFFF000000000019)
+    d.load("first", tid="Q", stated=0xFFFF000000000019, seen=25)
+    d.find("JD020", 60)
+    d.load("second", tid="Q")
+    d.load("third", tid="Q")
+    d.write("tid64_damaged")
 
     # code_size says 1 MiB, the record holds 25 bytes
     d = Dump()
