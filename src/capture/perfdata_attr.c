@@ -8,7 +8,7 @@
 
 enum {
 	ATTR_MIN = 64, /* PERF_ATTR_SIZE_VER0 */
-	ATTR_MAX = 4096,
+	ATTR_MAX = 1 << 16,
 	ATTRS_MAX = 65536,
 	IDS_MAX = 1 << 22,
 };

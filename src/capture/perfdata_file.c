@@ -9,6 +9,8 @@ enum {
 	RECORD_HEADER = PERFDATA_RECORD_HEADER,
 	/* Records in a row that make bytes trusted again. */
 	TRUSTED = 4,
+	/* Bytes that are looked at again, by those that were read. */
+	AGAIN_MAX = 4,
 	TYPE_MAX = 65535, /* simpleperf's own begin at 32768 */
 	KNOWN_KERNEL_MAX = 40,
 	KNOWN_USER_MAX = 100,
@@ -102,6 +104,15 @@ static int end_of_data(struct tickmap_perfdata *d)
 	return 0;
 }
 
+static void skip(struct tickmap_perfdata *d, uint64_t size)
+{
+	d->at += size;
+	if (d->at <= d->counted)
+		return;
+	d->skipped += d->at - d->counted;
+	d->counted = d->at;
+}
+
 /* 1: at the next record, 0: there is none. */
 static int find_record(struct tickmap_perfdata *d, struct tickmap_error *err)
 {
@@ -120,8 +131,7 @@ static int find_record(struct tickmap_perfdata *d, struct tickmap_error *err)
 			return status;
 		size_t at =
 			tickmap_perfdata_resync(d, bytes, size, want == left);
-		d->at += at;
-		d->skipped += at;
+		skip(d, at);
 		if (at < size) {
 			d->lost_sync = false;
 			return 1;
@@ -130,9 +140,11 @@ static int find_record(struct tickmap_perfdata *d, struct tickmap_error *err)
 			return 0;
 		/* A header may straddle the end of what was looked at. */
 		d->at -= RECORD_HEADER - 1;
-		d->skipped -= RECORD_HEADER - 1;
 	}
 }
+
+/* What `look` says of a record that is larger than what is left. */
+enum { BEYOND = 2 };
 
 static int look(struct tickmap_perfdata *d, const uint8_t **ret_bytes,
 		struct perf_event_header *ret_header, bool *ret_damage,
@@ -158,12 +170,48 @@ static int look(struct tickmap_perfdata *d, const uint8_t **ret_bytes,
 	if (*ret_damage)
 		return 0;
 	if (ret_header->size > want)
-		return end_of_data(d);
+		return BEYOND;
 	status = tickmap_perfdata_view(d, d->at, ret_header->size, ret_bytes,
 				       &size, err);
 	if (status)
 		return status;
 	return size < ret_header->size ? end_of_data(d) : 1;
+}
+
+/* Nothing begins here. The record before may have said a wrong size and hide
+ * others; each byte is looked at again a few times at most. */
+static void lose_sync(struct tickmap_perfdata *d)
+{
+	uint64_t here = d->at, begin = d->stream->data.offset;
+	uint64_t again = here - d->doubtful;
+
+	d->lost_sync = true;
+	d->counted = here;
+	if (!d->doubtful || d->read_again + again > AGAIN_MAX * (here - begin))
+		return;
+	d->read_again += again;
+	d->at = d->doubtful + RECORD_HEADER;
+	d->doubtful = 0;
+}
+
+/* The last record goes beyond the data: they were cut there, unless others
+ * begin inside it. */
+static int look_inside(struct tickmap_perfdata *d, struct tickmap_error *err)
+{
+	uint64_t at = d->at, skipped = d->skipped;
+	int status;
+
+	d->counted = at;
+	skip(d, RECORD_HEADER);
+	status = find_record(d, err);
+	if (status > 0)
+		tickmap_perfdata_note(d, TICKMAP_E_FORMAT, at,
+				      "record is larger than the data");
+	if (status)
+		return status;
+	d->at = at;
+	d->skipped = skipped;
+	return end_of_data(d);
 }
 
 int tickmap_perfdata_next_in_file(struct tickmap_perfdata *d,
@@ -177,6 +225,12 @@ int tickmap_perfdata_next_in_file(struct tickmap_perfdata *d,
 		if (status <= 0)
 			return status;
 		status = look(d, ret_bytes, ret_header, &damage, err);
+		if (status == BEYOND) {
+			status = look_inside(d, err);
+			if (status <= 0)
+				return status;
+			continue;
+		}
 		if (!damage)
 			return status;
 		tickmap_perfdata_note(d, TICKMAP_E_FORMAT, d->at,
@@ -184,7 +238,7 @@ int tickmap_perfdata_next_in_file(struct tickmap_perfdata *d,
 					      ? "record is smaller than its "
 						"header"
 					      : "no record begins here");
-		d->lost_sync = true;
+		lose_sync(d);
 	}
 }
 
@@ -208,6 +262,9 @@ void tickmap_perfdata_step_over(struct tickmap_perfdata *d,
 
 	body.swap = d->swap;
 	uint64_t behind = size_behind(header->type, body);
+	bool packed = header->type == PERFDATA_RECORD_COMPRESSED ||
+		      header->type == PERFDATA_RECORD_COMPRESSED2;
+	d->doubtful = behind || packed ? 0 : d->at;
 	d->at += header->size;
 	d->at += behind < end - d->at ? behind : end - d->at;
 }

@@ -59,6 +59,10 @@ struct tickmap_perfdata {
 	struct perfdata_stream *stream;
 	uint64_t at;
 	bool lost_sync; /* what is at `at` may be no record's start */
+	/* Where the last record begins whose size may be wrong; 0: none. */
+	uint64_t doubtful;
+	uint64_t read_again; /* bytes of such records */
+	uint64_t counted;    /* up to here bytes were records, or skipped */
 	uint64_t window_at;
 	size_t window_used;
 	uint8_t *window;

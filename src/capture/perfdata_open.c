@@ -58,6 +58,7 @@ void tickmap_perfdata_enter(struct tickmap_perfdata *d, size_t stream)
 	d->at = d->stream->data.offset;
 	d->window_at = d->window_used = 0;
 	d->lost_sync = false;
+	d->doubtful = d->read_again = d->counted = 0;
 	tickmap_perfdata_end_unpacking(d);
 }
 

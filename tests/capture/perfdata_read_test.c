@@ -398,6 +398,43 @@ static void what_is_no_record_is_stepped_over(void **state)
 	must_fail(data, TICKMAP_E_FORMAT, bad);
 }
 
+/* Any size instead of a record's own: none of the others is lost. */
+static void a_wrong_size_hides_no_other_record(void **state)
+{
+	enum { COUNT = 40, BAD = 5 };
+	size_t bad = 0;
+	(void)state;
+
+	size_t at = craft_begin(&file, &one_event, 1);
+	for (unsigned i = 0; i < COUNT; i++) {
+		if (i == BAD)
+			bad = file.count;
+		put_sample(1, 100 + i);
+	}
+	size_t size = (file.count - bad) / (COUNT - BAD);
+	craft_finish(&file, at);
+	for (size_t wrong = 0; wrong < 1 << 16;
+	     wrong += wrong < 1500 ? 8 : 4096) {
+		/* One that ends where another record begins is no wrong one. */
+		if (wrong % size == 0 && wrong && bad + wrong <= file.count)
+			continue;
+		uint16_t bytes = (uint16_t)wrong;
+		memcpy(file.bytes + bad + 6, &bytes, sizeof(bytes));
+		struct tickmap_perfdata *data = open_crafted();
+		struct tickmap_perfdata_record record;
+		unsigned others = 0;
+		while (tickmap_perfdata_next(data, &record, NULL) == 1)
+			others += record.type == PERF_RECORD_SAMPLE &&
+				  record.id.time_ns >= 100 &&
+				  record.id.time_ns != 100 + BAD;
+		if (others != COUNT - 1)
+			print_error("size %zu\n", wrong);
+		assert_int_equal(others, COUNT - 1);
+		assert_true(tickmap_perfdata_skipped(data) <= size);
+		tickmap_perfdata_close(data);
+	}
+}
+
 static void an_unfinished_file_is_read_to_its_last_whole_record(void **state)
 {
 	(void)state;
@@ -670,6 +707,7 @@ int main(void)
 			damaged_compressed_data_end_the_reading_where_they_are),
 		sentence(payloads_behind_records_are_passed_over),
 		sentence(what_is_no_record_is_stepped_over),
+		sentence(a_wrong_size_hides_no_other_record),
 		sentence(an_unfinished_file_is_read_to_its_last_whole_record),
 		sentence(a_finished_file_that_was_cut_is_said_to_be),
 		sentence(what_is_not_for_us_is_named),
