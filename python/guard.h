@@ -34,6 +34,21 @@ static inline int tickmap_stack_has_room(void)
 }
 
 /*
+ * C recursion has a limit of its own in 3.12 and 3.13. Some calls are charged
+ * there only because they are not inlined (3.12: of coroutines that wait for
+ * another), so a part of it is left for those that would be charged anyway.
+ */
+static inline int tickmap_c_calls_are_left(const PyThreadState *tstate)
+{
+#if TICKMAP_COUNTS_C_RECURSION
+	return tstate->c_recursion_remaining > TICKMAP_C_RECURSION_LIMIT / 4;
+#else
+	(void)tstate;
+	return 1;
+#endif
+}
+
+/*
  * Where the current thread's stack begins, above its first frame, and its
  * size. The system says it (linux.c, macos.c). 0: it does not, and both stay.
  */

@@ -11,6 +11,7 @@
 #include "hook.h"
 
 #include "calibrate.h"
+#include "deep.h"
 #include "farewell.h"
 #include "forked.h"
 #include "functions.h"
@@ -182,6 +183,8 @@ static void resume(void)
 	tickmap_stack.suspended--;
 	put_back_unless_suspended();
 	tickmap_changing_end();
+	if (hook.suspended == 0)
+		tickmap_inlined_keep_again();
 }
 
 /*
@@ -193,6 +196,7 @@ static NOINLINE PyObject *evaluate_unhooked(PyThreadState *tstate,
 					    tickmap_frame *frame, int throwflag)
 {
 	suspend();
+	tickmap_deep_begin(tstate, frame, &hook.layout);
 	int taken = tickmap_stack_clamp(tstate);
 	PyObject *result = below()(tstate, frame, throwflag);
 	tickmap_stack_unclamp(tstate, taken);
@@ -208,6 +212,11 @@ static int calls_can_be_inlined(void)
 	       below() == _PyEval_EvalFrameDefault;
 }
 
+static inline int has_room(const PyThreadState *tstate)
+{
+	return tickmap_stack_has_room() && tickmap_c_calls_are_left(tstate);
+}
+
 static NOINLINE PyObject *evaluate_uncommon(PyThreadState *tstate,
 					    tickmap_frame *frame, int throwflag)
 {
@@ -216,7 +225,7 @@ static NOINLINE PyObject *evaluate_uncommon(PyThreadState *tstate,
 	tickmap_forked_call();
 	if (tickmap_stack.span == 0)
 		tickmap_stack_find();
-	if (!tickmap_stack_has_room()) {
+	if (!has_room(tstate)) {
 		if (calls_can_be_inlined())
 			return evaluate_unhooked(tstate, frame, throwflag);
 		return below()(tstate, frame, throwflag);
@@ -237,7 +246,7 @@ static PyObject *tickmap_evaluate(PyThreadState *tstate, tickmap_frame *frame,
 {
 	uintptr_t entry = kept_entry(frame);
 
-	if (UNLIKELY(entry == 0 || !tickmap_stack_has_room()))
+	if (UNLIKELY(entry == 0 || !has_room(tstate)))
 		return evaluate_uncommon(tstate, frame, throwflag);
 	if (UNLIKELY(entry & CONCERNS_INLINING)) {
 		entry &= ~CONCERNS_INLINING;
@@ -261,6 +270,7 @@ static void set_active(int active)
 static void forget_interpreter(void)
 {
 	tickmap_farewell();
+	tickmap_inlined_forget();
 	set_active(0);
 	hook.index = -1;
 	hook.reads_directly = 0;
@@ -405,6 +415,7 @@ void tickmap_hook_remove(void)
 		 * pays for it where C recursion is counted. */
 		take_off();
 		set_active(0);
+		tickmap_inlined_sweep_back();
 	}
 	tickmap_switching_end();
 }

@@ -1,13 +1,59 @@
 /* SPDX-License-Identifier: MIT */
 #include "inlined.h"
 
+#include <stdint.h>
+
 #define IS_3_11 (TICKMAP_MINOR == 0x030B)
 #define IS_3_13 TICKMAP_INLINES_INIT
 
 #if IS_3_11 || IS_3_13
 
+/* What may be inlined for the time being: classes, or functions. Strong. */
+static struct {
+	PyObject **objects;
+	size_t count, capacity;
+} let;
+
+static int remember(PyObject *object)
+{
+	if (let.count == let.capacity) {
+		size_t more = let.capacity ? 2 * let.capacity : 16;
+		PyObject **moved =
+			PyMem_Realloc(let.objects, more * sizeof(PyObject *));
+
+		if (!moved)
+			return -1;
+		let.objects = moved;
+		let.capacity = more;
+	}
+	let.objects[let.count++] = Py_NewRef(object);
+	return 0;
+}
+
 #if IS_3_13
 #define METHOD "__init__"
+
+/*
+ * A class has a thousand versions, and each change of its allocator takes one.
+ * So those that go deep again and again are let be inlined for good. They are
+ * known by address: of one that has died, another may take it over.
+ */
+enum { MOST_CHANGES = 100, MOST_DEEP_CLASSES = 1024 };
+
+static struct deep_class {
+	const void *address;
+	int changes;
+} deep_classes[2 * MOST_DEEP_CLASSES];
+static int deep_class_count;
+
+static struct deep_class *deep_class_place(const void *address)
+{
+	size_t i = ((uintptr_t)address >> 4) % (2 * MOST_DEEP_CLASSES);
+
+	while (deep_classes[i].address && deep_classes[i].address != address)
+		i = (i + 1) % (2 * MOST_DEEP_CLASSES);
+	return &deep_classes[i];
+}
 
 static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
 {
@@ -17,7 +63,8 @@ static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
 static void keep_class(PyTypeObject *type)
 {
 	if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ||
-	    type->tp_alloc != PyType_GenericAlloc)
+	    type->tp_alloc != PyType_GenericAlloc ||
+	    deep_class_place(type)->changes > MOST_CHANGES)
 		return;
 	type->tp_alloc = allocate;
 	/* Undo what was specialised before we came. */
@@ -48,6 +95,42 @@ static int inlines(void)
 	return 1;
 }
 
+PyObject *tickmap_inlined_object(const tickmap_frame *frame,
+				 const struct tickmap_frame_layout *layout)
+{
+	return layout->arguments < 0
+		       ? NULL
+		       : tickmap_frame_object(frame, layout->arguments);
+}
+
+void tickmap_inlined_let(PyObject *self)
+{
+	PyTypeObject *type = Py_TYPE(self);
+	struct deep_class *place = deep_class_place(type);
+
+	if (type->tp_alloc != allocate)
+		return;
+	if (!place->address && deep_class_count == MOST_DEEP_CLASSES)
+		return;
+	if (remember((PyObject *)type) < 0)
+		return;
+	deep_class_count += !place->address;
+	place->address = type;
+	place->changes++;
+	type->tp_alloc = PyType_GenericAlloc;
+}
+
+static void keep_again(PyObject *type)
+{
+	keep_class((PyTypeObject *)type);
+}
+
+/* The places that call a class have learnt that it is called through C, and do
+ * not ask again: there is no way back. */
+void tickmap_inlined_sweep_back(void)
+{
+}
+
 static void sweep_class(PyTypeObject *type)
 {
 	if (type->tp_init != PyBaseObject_Type.tp_init)
@@ -62,17 +145,60 @@ static int inlines(void)
 	return Py_Version < 0x030B0700;
 }
 
-/* The interpreter counts up from 1: these it never reaches. Its cache
- * compares 32 bits, so each function needs one of its own. */
-static uint32_t next_version = UINT32_C(0xc0000000);
+/*
+ * The interpreter counts up from 1: these it never reaches. Its cache compares
+ * 32 bits, so each function needs one of its own. It has 2^16 to give, so the
+ * one that a function has from it is kept in ours, and put back.
+ */
+#define FIRST_VERSION UINT32_C(0xc0000000)
+#define HOLDS_ANOTHER UINT32_C(0xffff0000)
+
+static uint32_t next_version = FIRST_VERSION;
 
 static void keep_function(PyObject *object)
 {
 	if (!object || !PyFunction_Check(object))
 		return;
 	PyFunctionObject *function = (PyFunctionObject *)object;
-	if (function->func_version <= UINT16_MAX && next_version != UINT32_MAX)
+	uint32_t version = function->func_version;
+	if (version > UINT16_MAX)
+		return;
+	if (version > 0)
+		function->func_version = HOLDS_ANOTHER | version;
+	else if (next_version < HOLDS_ANOTHER)
 		function->func_version = next_version++;
+}
+
+static void put_back(PyFunctionObject *function)
+{
+	uint32_t version = function->func_version;
+
+	if (version >= HOLDS_ANOTHER)
+		function->func_version = version & UINT16_MAX;
+	else if (version >= FIRST_VERSION)
+		function->func_version = 0;
+}
+
+PyObject *tickmap_inlined_object(const tickmap_frame *frame,
+				 const struct tickmap_frame_layout *layout)
+{
+	return layout->function < 0
+		       ? NULL
+		       : tickmap_frame_object(frame, layout->function);
+}
+
+void tickmap_inlined_let(PyObject *object)
+{
+	if (!PyFunction_Check(object))
+		return;
+	PyFunctionObject *function = (PyFunctionObject *)object;
+	if (function->func_version >= FIRST_VERSION && remember(object) == 0)
+		put_back(function);
+}
+
+static void keep_again(PyObject *function)
+{
+	keep_function(function);
 }
 
 void tickmap_inlined_call(const tickmap_frame *frame,
@@ -88,12 +214,45 @@ int tickmap_inlined_concerns(PyCodeObject *code)
 	       PyUnicode_CompareWithASCIIString(code->co_name, METHOD) == 0;
 }
 
+static int is_sweeping_back;
+
 static void sweep_class(PyTypeObject *type)
 {
-	if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_dict)
-		keep_function(PyDict_GetItemString(type->tp_dict, METHOD));
+	if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !type->tp_dict)
+		return;
+	PyObject *method = PyDict_GetItemString(type->tp_dict, METHOD);
+	if (!is_sweeping_back)
+		keep_function(method);
+	else if (method && PyFunction_Check(method))
+		put_back((PyFunctionObject *)method);
+}
+
+void tickmap_inlined_sweep_back(void)
+{
+	is_sweeping_back = 1;
+	tickmap_inlined_sweep();
+	is_sweeping_back = 0;
 }
 #endif
+
+void tickmap_inlined_keep_again(void)
+{
+	if (let.count == 0)
+		return;
+	SET_EXCEPTION_ASIDE(pending);
+	while (let.count > 0) {
+		PyObject *object = let.objects[--let.count];
+
+		keep_again(object);
+		Py_DECREF(object);
+	}
+	PUT_EXCEPTION_BACK(pending);
+}
+
+void tickmap_inlined_forget(void)
+{
+	let.count = 0;
+}
 
 /* Known by address: a metaclass may define what equal classes are. */
 static int add(PyObject *classes, PyObject *seen, PyObject *class)
@@ -165,6 +324,31 @@ void tickmap_inlined_call(const tickmap_frame *frame,
 }
 
 void tickmap_inlined_sweep(void)
+{
+}
+
+void tickmap_inlined_sweep_back(void)
+{
+}
+
+PyObject *tickmap_inlined_object(const tickmap_frame *frame,
+				 const struct tickmap_frame_layout *layout)
+{
+	(void)frame;
+	(void)layout;
+	return NULL;
+}
+
+void tickmap_inlined_let(PyObject *object)
+{
+	(void)object;
+}
+
+void tickmap_inlined_keep_again(void)
+{
+}
+
+void tickmap_inlined_forget(void)
 {
 }
 

@@ -57,4 +57,22 @@ void tickmap_inlined_call(const tickmap_frame *frame,
 /* The same for all classes that exist already. Keeps errors to itself. */
 void tickmap_inlined_sweep(void);
 
+/* Undo it where that can be undone. */
+void tickmap_inlined_sweep_back(void);
+
+/* What of this frame is, or says, what is kept: __init__'s self, or the
+ * function. Borrowed; NULL: nothing. */
+PyObject *tickmap_inlined_object(const tickmap_frame *frame,
+				 const struct tickmap_frame_layout *layout);
+
+/*
+ * Let it be inlined, because its calls go too deep for ours, until keep_again
+ * is called: when no call goes that deep any more.
+ */
+void tickmap_inlined_let(PyObject *object);
+void tickmap_inlined_keep_again(void);
+
+/* The interpreter is gone. */
+void tickmap_inlined_forget(void);
+
 #endif

@@ -11,26 +11,35 @@ import pytest
 import jitdump
 
 PROGRAM = """
-import time
+import sys, time
 def work(seconds):
     x, end = 0, time.process_time() + seconds
     while time.process_time() < end:
         for i in range(2000): x += i * i
 def middle(s): work(s)
 class C:
-    def __init__(self, s): middle(s)
-    def __getitem__(self, s): return middle(s)
+    def __init__(self, s): C(s + 1) if s < 0 else middle(s)
+    def __getitem__(self, s): return self[s + 1] if s < 0 else middle(s)
     @property
     def p(self): return middle(0.1)
 def generator(s): yield middle(s)
+def deeply(c):
+    # What is kept from being inlined is let be inlined there, and no longer.
+    sys.setrecursionlimit(1_000_000)
+    if sys.version_info[:2] == (3, 13) and getattr(sys, "_is_gil_enabled", bool)():
+        C(-15_000)
+    if (3, 11) <= sys.version_info < (3, 11, 7):
+        c[-15_000]
 def main():
     c = C(0)
     for i in range(30): C(0); c[0]
-    middle(0.1); C(0.1); c[0.1]; c.p; list(generator(0.1))
+    for i in range(3): deeply(c)
+    for i in range(30): C(0); c[0]
+    middle(0.1); C(-0.9); c[0.1]; c.p; list(generator(0.1))
 main()
 """
 
-CHAINS = ["main", "main;C.__init__", "main;C.__getitem__", "main;C.p", "main;generator"]
+CHAINS = ["main", "main;C.__init__;C.__init__", "main;C.__getitem__", "main;C.p", "main;generator"]
 
 
 def disassembly(path, symbol):

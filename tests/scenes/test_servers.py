@@ -49,15 +49,25 @@ def pytest_alone(tmp_path_factory):
     return folder
 
 
+def with_pytest(python, folders):
+    """Variables for the first of the folders whose pytest runs there."""
+    reasons = []
+    for folder in folders:
+        env = {"PYTHONPATH": "%s:%s" % (folder, PROGRAMS),
+               "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run([python, "-c", "import pytest"], env=dict(
+            os.environ, **env), capture_output=True, text=True)
+        if done.returncode == 0:
+            return env
+        reasons.append(done.stderr.strip().splitlines()[-1])
+    pytest.skip("pytest %s does not run there, and TICKMAP_PYTEST names none "
+                "that does: %s" % (pytest.__version__, "; ".join(reasons)))
+
+
 @each_python
 def test_pytest(python, pytest_alone, tmp_path):
-    env = {"PYTHONPATH": "%s:%s" % (pytest_alone, PROGRAMS),
-           "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    done = subprocess.run([python, "-c", "import pytest"], env=dict(
-        os.environ, **env), capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip("pytest %s does not run there: %s" % (
-            pytest.__version__, done.stderr.strip().splitlines()[-1]))
+    newer = os.environ.get("TICKMAP_PYTEST")
+    env = with_pytest(python, [pytest_alone] + ([newer] if newer else []))
     suite = PROGRAMS / "suite_sample.py"
     scene = Scene(python, tmp_path, [
         "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", tmp_path,
