@@ -236,6 +236,7 @@ struct tickmap_repair_counts {
 	uint64_t sorted;	/* records that were not in the order of time */
 	uint64_t renumbered;	/* functions whose code_index was taken */
 	uint64_t repeated;	/* left out: the same record once more */
+	uint64_t empty;		/* without code: a LOAD got a byte, no MOVE */
 	uint64_t filled;	/* bytes of code that were missing: zeros */
 	uint64_t unknown;	/* left out: records of a later format */
 	uint64_t skipped_bytes; /* left out: in no record */

@@ -52,8 +52,8 @@
 	  "what they are is not known; readers that trust the name's end fail") \
 	X(JD024, WARNING, "code bytes are not in the record", "the code's size", \
 	  "perf writes other bytes in their place; nothing to disassemble") \
-	X(JD025, INFO, "code of size 0", "the stated size", \
-	  "no sample can fall into it") \
+	X(JD025, WARNING, "code of size 0", "the stated size", \
+	  "no sample can fall into it, and perf inject of 6.1 never ends") \
 	X(JD026, WARNING, "32-bit addresses are sign-extended", \
 	  "the first address", \
 	  "other tools do not find code above 2 GiB") \

@@ -171,14 +171,14 @@ static int by_time(const void *a, const void *b)
 
 static void sort(struct tickmap_repair *repair)
 {
-	uint64_t latest = 0;
+	const struct tickmap_repair_item *items = repair->items.items;
+	size_t latest = 0;
 
-	for (size_t i = 0; i < repair->items.count; i++) {
-		uint64_t when = repair->items.items[i].when;
-		if (when < latest)
+	for (size_t i = 1; i < repair->items.count; i++) {
+		if (by_time(&items[i], &items[latest]) < 0)
 			repair->counts.sorted++;
 		else
-			latest = when;
+			latest = i;
 	}
 	if (repair->counts.sorted)
 		qsort(repair->items.items, repair->items.count,
@@ -209,7 +209,7 @@ static bool drop_repeated(struct tickmap_repair *repair)
 	for (size_t i = 0; good && i < repair->items.count; i++) {
 		struct tickmap_repair_item *item = &repair->items.items[i];
 		uint64_t *place;
-		if (item->move)
+		if (item->move || item->dropped)
 			continue;
 		place = tickmap_table_put(&seen, identity(item));
 		good = place;
@@ -297,9 +297,11 @@ static bool number(struct tickmap_repair *repair)
 	}
 	for (size_t i = 0; good && i < repair->items.count; i++) {
 		struct tickmap_repair_item *item = &repair->items.items[i];
+		if (item->dropped)
+			continue;
 		if (item->move)
 			good = number_move(&n, item);
-		else if (!item->dropped)
+		else
 			good = number_load(repair, &n, item);
 	}
 	tickmap_table_free(&n.taken);
@@ -384,6 +386,8 @@ static enum tickmap_repair_status mend(struct tickmap_repair *repair,
 		return TICKMAP_REPAIR_NOT_A_MAP;
 	repair->header = *tickmap_jitdump_header(dump);
 	fill(repair, FILL_MAX + FILL_TIMES * (uint64_t)repair->input_size);
+	if (!tickmap_repair_empty(repair))
+		return TICKMAP_REPAIR_NO_MEMORY;
 	sort(repair);
 	mend_header(repair, elf_machine);
 	if (!drop_repeated(repair) || !number(repair))

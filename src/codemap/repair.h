@@ -44,6 +44,9 @@ struct tickmap_repair {
 bool tickmap_repair_write(struct tickmap_repair *repair,
 			  tickmap_repair_sink sink, void *context);
 
+/* Nothing of size 0 stays. False: out of memory. */
+bool tickmap_repair_empty(struct tickmap_repair *repair);
+
 /* Unwinding data and their header as perf wants them, in the arena. False: out
  * of memory. */
 bool tickmap_repair_unwinding(struct tickmap_repair *repair,

@@ -195,6 +195,17 @@ def main():
     d.load("two")
     d.write("size_zero")
 
+    # Functions without code: alone, at the beginning of another one, in one.
+    d = Dump()
+    d.load("one")
+    for name, avma in ("alone", 0x7F0000008000), ("label", 0x7F0000001000), (
+        "inside", 0x7F0000001008
+    ):
+        d.find("JD025", 0)
+        d.load(name, avma=avma, code=b"")
+    d.load("two")
+    d.write("empty_functions")
+
     # LOADs that are whole but for the size they say: none, some, too many.
     d = Dump()
     d.load("one")

@@ -26,6 +26,26 @@ def size_zero_after_four(f):
 
 
 @row
+def empty_functions(f):
+    d = Dump()
+    for i in range(10):
+        d.load(f"f{i}", START + i * MS)
+        d.record(0, START + i * MS, d.pack(
+            "IIQQQQ", d.pid, d.pid, JIT + 0x1000 * i + 0x80, JIT + 0x1000 * i + 0x80, 0, 100 + i)
+            + b"label\0")
+    simple(f, d)
+
+
+@row
+def wrong_size_of_one(f):
+    """Its record says 0, all else is right."""
+    b = bytearray(ten().bytes)
+    at = ten().places[4]
+    b[at + 4:at + 8] = bytes(4)
+    simple(f, bytes(b))
+
+
+@row
 def header_48(f):
     d = Dump(size=48)
     d.bytes += bytes(8)
