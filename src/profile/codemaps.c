@@ -97,6 +97,8 @@ static void on_code(void *context, const struct tickmap_code_event *event)
 			loader->no_memory = true;
 		return;
 	}
+	if (tickmap_copies_said(loader, source, event))
+		return;
 	if (event->kind == TICKMAP_CODE_LOAD) {
 		code = add_code(loader, event);
 		if (code == TICKMAP_NONE) {
@@ -258,11 +260,12 @@ bool tickmap_codemaps_file(struct tickmap_loader *loader, int fd,
 	};
 	uint32_t index = add_source(loader, &model);
 	uint8_t *block = malloc(BLOCK);
-	bool good =
-		index != TICKMAP_NONE && block &&
-		open_parser(&loader->sources.items[index]) &&
-		(!perf_map ||
-		 tickmap_maplines_begin(loader, &loader->sources.items[index]));
+	bool good = index != TICKMAP_NONE && block &&
+		    open_parser(&loader->sources.items[index]) &&
+		    (perf_map ? tickmap_maplines_begin(
+					loader, &loader->sources.items[index])
+			      : tickmap_copies_begin(
+					loader, &loader->sources.items[index]));
 
 	while (good) {
 		ssize_t got = read(fd, block, BLOCK);
@@ -285,6 +288,7 @@ static void close_parser(struct tickmap_source *source)
 	tickmap_perfmap_free(source->map);
 	source->dump = NULL;
 	source->map = NULL;
+	tickmap_table_free(&source->said);
 }
 
 bool tickmap_codemaps_write_findings(struct tickmap_loader *loader)

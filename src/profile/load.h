@@ -181,6 +181,7 @@ struct tickmap_source {
 	struct tickmap_alignment *alignment;
 	bool timeless; /* its stamps say nothing: the order of records does */
 	bool moves;    /* it has MOVE records */
+	struct tickmap_table said; /* while it is read: by other dumps */
 	/* A perf map's. */
 	TICKMAP_VEC(struct tickmap_map_line) lines;
 	TICKMAP_VEC(struct tickmap_map_chunk) chunks;
@@ -387,6 +388,13 @@ bool tickmap_samples_may_be_entry(const struct tickmap_loader *loader,
 /* frames.c: TICKMAP_NONE without memory. */
 /* The symbolizer's number of the mapped file. */
 uint32_t tickmap_frames_dso(struct tickmap_loader *loader, uint64_t map);
+/* Fills what other dumps of the process have said. False: out of memory. */
+bool tickmap_copies_begin(struct tickmap_loader *loader,
+			  struct tickmap_source *source);
+bool tickmap_copies_said(struct tickmap_loader *loader,
+			 const struct tickmap_source *source,
+			 const struct tickmap_code_event *event);
+
 uint32_t tickmap_frames_kernel(struct tickmap_loader *loader, uint64_t avma);
 uint32_t tickmap_frames_user(struct tickmap_loader *loader,
 			     struct tickmap_process *process, uint64_t avma,

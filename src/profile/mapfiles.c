@@ -449,7 +449,11 @@ static bool find_dumps(struct finder *finder,
 		int fd = open_map(finder, f->path, process, f->strict);
 		if (fd < 0)
 			continue;
-		f->used = *has_dump = true;
+		if (!use(finder, fd, f->path)) {
+			close(fd);
+			return false;
+		}
+		*has_dump = true;
 		good = read_opened(finder, fd, f->path, process->pid, known,
 				   false, 0);
 	}

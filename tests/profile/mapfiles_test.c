@@ -138,6 +138,29 @@ static void two_dumps_of_one_basename_are_both_used(void **state)
 	recording_remove(&r);
 }
 
+static void a_dump_and_its_copies_say_everything_once(void **state)
+{
+	struct recording r, other;
+
+	(void)state;
+	begin(&other);
+	begin(&r);
+	make_folder(&other, "copies");
+	put_dump(&other, "jit-1.dump", PID, START, JIT, "once");
+	put_dump(&other, "copies/jit-1.dump", PID, START, JIT, "once");
+	put_dump(&other, "copies/other.dump", PID, START, JIT + 64, "else");
+	record_sample(&r, START + MS, PID, JIT);
+	record_sample(&r, START + MS + 1, PID, JIT + 64);
+	struct tickmap_profile *p = load_with(&r, &other);
+	assert_string_equal(leaf(p, 0), "once");
+	assert_string_equal(leaf(p, 1), "else");
+	assert_int_equal(p->code_loads, 2);
+	tickmap_profile_free(p);
+	recording_finish(&other);
+	remove_all(&other);
+	recording_remove(&r);
+}
+
 static void a_dump_of_another_time_is_said_and_not_used(void **state)
 {
 	struct recording r;
@@ -483,6 +506,7 @@ int main(void)
 		cmocka_unit_test(
 			a_dump_is_known_by_its_magic_and_not_by_its_name),
 		cmocka_unit_test(two_dumps_of_one_basename_are_both_used),
+		cmocka_unit_test(a_dump_and_its_copies_say_everything_once),
 		cmocka_unit_test(a_dump_of_another_time_is_said_and_not_used),
 		cmocka_unit_test(
 			of_two_processes_with_one_pid_each_gets_its_own_dump),
