@@ -423,6 +423,9 @@ static bool find_marked(struct finder *finder, size_t event)
 
 /* ---- By pid ---- */
 
+static const char not_of_its_life[] =
+	"the times of a jitdump are not of its process's life: it was not used";
+
 /* Dumps with the process's pid that no marker led to: of runtimes that map
  * none, of a second dump, of a recording that began later. */
 static bool find_dumps(struct finder *finder,
@@ -439,9 +442,7 @@ static bool find_dumps(struct finder *finder,
 			continue;
 		int stamps = fits_stamps(finder, process, f);
 		if (stamps < 0) {
-			reject(finder, f->path, "CM006",
-			       "the times of a jitdump are not of its "
-			       "process's life: it was not used");
+			reject(finder, f->path, "CM006", not_of_its_life);
 			continue;
 		}
 		if (*has_dump && !stamps)
@@ -460,6 +461,21 @@ static bool find_dumps(struct finder *finder,
 	return good;
 }
 
+/* Only its name says that it is this process's: its times must not deny it. */
+static int open_nameless(struct finder *finder, const char *path,
+			 const struct tickmap_process *process)
+{
+	int fd = open_map(finder, path, process, true);
+	struct tickmap_map_file file = { 0 };
+
+	if (fd < 0 || !tickmap_map_file_peek(fd, &file) ||
+	    fits_stamps(finder, process, &file) >= 0)
+		return fd;
+	reject(finder, path, "CM006", not_of_its_life);
+	close(fd);
+	return -1;
+}
+
 static bool find_by_pid(struct finder *finder,
 			const struct tickmap_process *process, bool has_dump)
 {
@@ -475,7 +491,7 @@ static bool find_by_pid(struct finder *finder,
 		return false;
 	snprintf(path, sizeof(path), TMP_DIR "/jit-%u.dump", process->pid);
 	if (!has_dump)
-		fd = open_map(finder, path, process, true);
+		fd = open_nameless(finder, path, process);
 	if (fd >= 0 &&
 	    !read_opened(finder, fd, path, process->pid, known, false, 0))
 		return false;

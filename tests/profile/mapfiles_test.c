@@ -177,6 +177,32 @@ static void a_dump_of_another_time_is_said_and_not_used(void **state)
 	recording_remove(&r);
 }
 
+/* A process of which the recording does not say when it began. */
+static void
+a_dump_of_that_pid_in_tmp_is_not_used_if_its_times_deny_it(void **state)
+{
+	enum { ITS, ANOTHERS, COUNT };
+	(void)state;
+
+	for (int whose = ITS; whose < COUNT; whose++) {
+		static struct dump dump;
+		struct recording r;
+
+		begin(&r);
+		record_sample(&r, START + MS, PID, JIT);
+		dump_begin(&dump, PID, 0);
+		dump_load(&dump, whose == ITS ? START : START + 5000 * MS, PID,
+			  JIT, 64, "of tmp");
+		write_file("/tmp", "jit-4194001.dump", dump.bytes, dump.size);
+		struct tickmap_profile *p = recording_load(&r, NULL);
+		unlink("/tmp/jit-4194001.dump");
+		assert_int_equal(p->code_loads, whose == ITS);
+		assert_int_equal(has_finding(p, "CM006"), whose != ITS);
+		tickmap_profile_free(p);
+		recording_remove(&r);
+	}
+}
+
 static void of_two_processes_with_one_pid_each_gets_its_own_dump(void **state)
 {
 	struct recording r;
@@ -508,6 +534,8 @@ int main(void)
 		cmocka_unit_test(two_dumps_of_one_basename_are_both_used),
 		cmocka_unit_test(a_dump_and_its_copies_say_everything_once),
 		cmocka_unit_test(a_dump_of_another_time_is_said_and_not_used),
+		cmocka_unit_test(
+			a_dump_of_that_pid_in_tmp_is_not_used_if_its_times_deny_it),
 		cmocka_unit_test(
 			of_two_processes_with_one_pid_each_gets_its_own_dump),
 		cmocka_unit_test(
