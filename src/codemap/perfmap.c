@@ -166,7 +166,8 @@ static void take_line(struct tickmap_perfmap *map, const char *line,
 					    .offset = offset };
 
 	if (length && line[length - 1] == '\r') {
-		length--;
+		while (length && line[length - 1] == '\r')
+			length--;
 		if (!map->said_cr)
 			find(map, TICKMAP_FOUND_PM003, offset, 0);
 		map->said_cr = true;

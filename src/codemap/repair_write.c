@@ -180,9 +180,9 @@ bool tickmap_repair_write(struct tickmap_repair *repair,
 	for (size_t i = 0; out.good && i < repair->items.count; i++) {
 		const struct tickmap_repair_item *item =
 			&repair->items.items[i];
-		last = item->when;
 		if (item->dropped)
 			continue;
+		last = item->when;
 		if (item->move) {
 			put_move(&out, item);
 			repair->counts.moves++;

@@ -209,9 +209,11 @@ def test_repair_writes_to_standard_output_and_never_over_its_input(tickmap, tmp_
 
 def test_of_equal_starts_in_a_map_the_last_stays(tickmap, tmp_path):
     path = tmp_path / "perf-1.map"
-    path.write_bytes(b"0x10 8 old\r\n20 8 other\nnonsense\n  10\t10 new name\n30 0 none\n40 4 cut")
+    path.write_bytes(b"0x10 8 old\r\n20 8 other\nnonsense\n  10\t10 new name\n30 0 none\n"
+                     b"50 8 ends twice\r\r\n60 8 \r\r\n40 4 cut")
     assert tickmap("repair", path, "-o", "out").code == 0
-    assert (tmp_path / "out").read_bytes() == b"20 8 other\n10 10 new name\n40 4 cut\n"
+    assert (tmp_path / "out").read_bytes() == (
+        b"20 8 other\n10 10 new name\n50 8 ends twice\n40 4 cut\n")
 
 
 def test_every_finding_is_documented_as_the_readers_know_it(tickmap, tmp_path):

@@ -15,7 +15,8 @@ X86_64, I386, S390 = 62, 3, 22
 PID = 4242
 
 # Of these every byte is changed in turn before they are repaired.
-SEEDS = ["all_kinds", "fork", "v8_lines", "unwinding_orders", "indexes", "cut"]
+SEEDS = ["all_kinds", "fork", "v8_lines", "unwinding_orders", "indexes", "cut",
+         "empty_functions"]
 
 
 class Dump:
@@ -204,6 +205,7 @@ def main():
         d.find("JD025", 0)
         d.load(name, avma=avma, code=b"")
     d.load("two")
+    d.move(0x7F0000008000, 0x7F0000009000, 0, 1)
     d.write("empty_functions")
 
     # LOADs that are whole but for the size they say: none, some, too many.
