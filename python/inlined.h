@@ -41,7 +41,7 @@ tickmap_inlined_is_kept(const tickmap_frame *frame,
 #if TICKMAP_INLINES_INIT
 	if (layout->arguments < 0)
 		return 1;
-	const PyObject *self = tickmap_frame_object(frame, layout->arguments);
+	PyObject *self = tickmap_frame_object(frame, layout->arguments);
 	return self && Py_TYPE(self)->tp_alloc != PyType_GenericAlloc;
 #else
 	(void)frame;
