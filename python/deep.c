@@ -249,6 +249,18 @@ void tickmap_deep_begin(PyThreadState *tstate, const tickmap_frame *frame,
 	PUT_EXCEPTION_BACK(pending);
 }
 
+void tickmap_deep_look_again(PyThreadState *tstate)
+{
+	PyFrameObject *caller = PyThreadState_GetFrame(tstate);
+
+	if (!caller)
+		return;
+	PyCodeObject *code = PyFrame_GetCode(caller);
+	look_again(code, PyFrame_GetLasti(caller), 1);
+	Py_DECREF(code);
+	Py_DECREF(caller);
+}
+
 #else
 
 void tickmap_deep_begin(PyThreadState *tstate, const tickmap_frame *frame,
@@ -257,6 +269,11 @@ void tickmap_deep_begin(PyThreadState *tstate, const tickmap_frame *frame,
 	(void)tstate;
 	(void)frame;
 	(void)layout;
+}
+
+void tickmap_deep_look_again(PyThreadState *tstate)
+{
+	(void)tstate;
 }
 
 #endif

@@ -17,4 +17,8 @@
 void tickmap_deep_begin(PyThreadState *tstate, const tickmap_frame *frame,
 			const struct tickmap_frame_layout *layout);
 
+/* The place where the current frame calls something kept from being inlined,
+ * which may be inlined by now. */
+void tickmap_deep_look_again(PyThreadState *tstate);
+
 #endif

@@ -33,6 +33,16 @@ static inline int tickmap_stack_has_room(void)
 	       tickmap_stack.span;
 }
 
+/* Deeper than hooked calls go, by so much that the calls they make do not get
+ * there; not on a stack of another kind. */
+static inline int tickmap_stack_is_far_below(void)
+{
+	uintptr_t below = tickmap_stack.floor - tickmap_stack_pointer();
+
+	return tickmap_stack.size > 0 && below > tickmap_stack.span / 8 &&
+	       below < tickmap_stack.size;
+}
+
 /*
  * C recursion has a limit of its own in 3.12 and 3.13. Some calls are charged
  * there only because they are not inlined (3.12: of coroutines that wait for

@@ -3,31 +3,64 @@
 
 #include <stdint.h>
 
+#include "deep.h"
+#include "guard.h"
+
 #define IS_3_11 (TICKMAP_MINOR == 0x030B)
 #define IS_3_13 TICKMAP_INLINES_INIT
 
 #if IS_3_11 || IS_3_13
 
-/* What may be inlined for the time being: classes, or functions. Strong. */
+/* What may be inlined for the time being: weak references to classes, or to
+ * functions. */
 static struct {
-	PyObject **objects;
+	PyObject **references;
 	size_t count, capacity;
 } let;
 
+static int make_room(void)
+{
+	if (let.count < let.capacity)
+		return 0;
+	size_t more = let.capacity ? 2 * let.capacity : 16;
+	PyObject **moved =
+		PyMem_Realloc(let.references, more * sizeof(PyObject *));
+	if (!moved)
+		return -1;
+	let.references = moved;
+	let.capacity = more;
+	return 0;
+}
+
 static int remember(PyObject *object)
 {
-	if (let.count == let.capacity) {
-		size_t more = let.capacity ? 2 * let.capacity : 16;
-		PyObject **moved =
-			PyMem_Realloc(let.objects, more * sizeof(PyObject *));
+	PyObject *reference = PyWeakref_NewRef(object, NULL);
 
-		if (!moved)
-			return -1;
-		let.objects = moved;
-		let.capacity = more;
+	if (!reference) {
+		PyErr_Clear();
+		return -1;
 	}
-	let.objects[let.count++] = Py_NewRef(object);
+	if (make_room() < 0) {
+		Py_DECREF(reference);
+		return -1;
+	}
+	let.references[let.count++] = reference;
 	return 0;
+}
+
+/* A new reference or NULL. */
+static PyObject *referent(PyObject *reference)
+{
+	PyObject *object = NULL;
+
+#if PY_VERSION_HEX >= 0x030D0000
+	if (PyWeakref_GetRef(reference, &object) < 0)
+		PyErr_Clear();
+#else
+	object = PyWeakref_GetObject(reference);
+	object = object && object != Py_None ? Py_NewRef(object) : NULL;
+#endif
+	return object;
 }
 
 #if IS_3_13
@@ -55,8 +88,22 @@ static struct deep_class *deep_class_place(const void *address)
 	return &deep_classes[i];
 }
 
+static void let_class(PyTypeObject *type);
+
+/*
+ * As long as another thread has the hook out, this one's recursion does not
+ * come by it. If it takes what is not ours of the C stack, or of the calls
+ * through C, it goes through constructors.
+ */
 static PyObject *allocate(PyTypeObject *type, Py_ssize_t items)
 {
+	PyThreadState *tstate = PyThreadState_Get();
+
+	if (UNLIKELY(tickmap_stack_is_far_below() ||
+		     !tickmap_c_calls_are_left(tstate))) {
+		let_class(type);
+		tickmap_deep_look_again(tstate);
+	}
 	return PyType_GenericAlloc(type, items);
 }
 
@@ -103,9 +150,8 @@ PyObject *tickmap_inlined_object(const tickmap_frame *frame,
 		       : tickmap_frame_object(frame, layout->arguments);
 }
 
-void tickmap_inlined_let(PyObject *self)
+static void let_class(PyTypeObject *type)
 {
-	PyTypeObject *type = Py_TYPE(self);
 	struct deep_class *place = deep_class_place(type);
 
 	if (type->tp_alloc != allocate)
@@ -118,6 +164,11 @@ void tickmap_inlined_let(PyObject *self)
 	place->address = type;
 	place->changes++;
 	type->tp_alloc = PyType_GenericAlloc;
+}
+
+void tickmap_inlined_let(PyObject *self)
+{
+	let_class(Py_TYPE(self));
 }
 
 static void keep_again(PyObject *type)
@@ -241,10 +292,13 @@ void tickmap_inlined_keep_again(void)
 		return;
 	SET_EXCEPTION_ASIDE(pending);
 	while (let.count > 0) {
-		PyObject *object = let.objects[--let.count];
+		PyObject *reference = let.references[--let.count];
+		PyObject *object = referent(reference);
 
-		keep_again(object);
-		Py_DECREF(object);
+		if (object)
+			keep_again(object);
+		Py_XDECREF(object);
+		Py_DECREF(reference);
 	}
 	PUT_EXCEPTION_BACK(pending);
 }
