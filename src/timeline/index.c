@@ -130,8 +130,9 @@ static bool find_bounds(struct tickmap_index *index)
 	return ok;
 }
 
-/* How many bounds lie at or before the address. From the top down: of each
- * node's keys, all at or before it are counted, without a branch. */
+/* How many bounds lie at or before the address. From the top down: in each node
+ * without a branch, so that the processor waits for several questions' memory
+ * at once. */
 static size_t bounds_up_to(const struct tickmap_index *index, uint64_t avma)
 {
 	size_t at = 0; /* the node at this level */
@@ -140,9 +141,11 @@ static size_t bounds_up_to(const struct tickmap_index *index, uint64_t avma)
 		const uint64_t *keys = index->steps[level] + at * WIDTH;
 		size_t left = index->step_counts[level] - at * WIDTH;
 		size_t below = 0;
-#pragma GCC unroll 16
-		for (unsigned i = 0; i < WIDTH; i++)
-			below += keys[i] <= avma;
+		__builtin_prefetch(keys + WIDTH / 2);
+#pragma GCC unroll 4
+		for (unsigned half = WIDTH / 2; half; half /= 2)
+			below += half * (keys[below + half - 1] <= avma);
+		below += keys[below] <= avma;
 		/* The last address comes after what fills a node up. */
 		below = below < left ? below : left;
 		if (!level)
@@ -403,21 +406,19 @@ static uint32_t list_up_to(const struct tickmap_index *index, uint32_t node,
 			   uint64_t when)
 {
 	enum { LINES_MAX = 8, LINE = 64 };
-	uint32_t low = index->nodes[node], high = index->nodes[node + 1];
+	uint32_t low = index->nodes[node];
+	uint32_t count = index->nodes[node + 1] - low;
 	const char *line = (const char *)(index->words + ENTRY * (size_t)low);
-	const char *end = (const char *)(index->words + ENTRY * (size_t)high);
+	const char *end = line + ENTRY * sizeof(*index->words) * count;
 
 	/* All that a short list has at once, and not one after the other. */
 	for (unsigned i = 0; i < LINES_MAX && line < end; i++, line += LINE)
 		__builtin_prefetch(line);
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		if (since_of(index, middle) <= when)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	/* Without a branch on what is compared: nobody could guess it. */
+	for (; count > 1; count -= count / 2)
+		low += count / 2 *
+		       (since_of(index, low + count / 2 - 1) <= when);
+	return count ? low + (since_of(index, low) <= when) : low;
 }
 
 /* An entry that has a number as a piece. */

@@ -13,6 +13,7 @@
 
 #include "platform/platform.h"
 #include "timeline/history.h"
+#include "timeline/placings.h"
 #include "timeline/segments.h"
 
 #include <string.h>
@@ -29,20 +30,6 @@ struct event {
 	enum tickmap_layer layer;
 };
 
-/* One placing of an owner, or a hole. What an answer needs stands first and in
- * one line of the cache. */
-struct generation {
-	uint64_t owner;
-	uint64_t start;	  /* of the whole, before cuts */
-	uint64_t since;	  /* when it was loaded */
-	uint64_t placed;  /* when it came here: later, if moved */
-	uint64_t certain; /* when it surely had */
-	uint64_t last;	  /* of the whole */
-	uint64_t hole;
-	uint64_t unused;
-};
-_Static_assert(sizeof(struct generation) == 64, "lines of the cache");
-
 struct layer {
 	struct tickmap_history owned, holes;
 };
@@ -50,9 +37,9 @@ struct layer {
 /* A recording may have very many of them, with next to nothing in each. */
 struct tickmap_timeline {
 	TICKMAP_VEC(struct event) events;
-	TICKMAP_VEC(struct generation) generations;
-	struct layer *layers[LAYERS];	 /* NULL: nothing was ever there */
-	struct tickmap_timeline *parent; /* borrowed */
+	struct tickmap_placings *placings; /* of all layers; NULL: as these */
+	struct layer *layers[LAYERS];	   /* NULL: nothing was ever there */
+	struct tickmap_timeline *parent;   /* borrowed */
 	uint64_t fork_when;
 	uint64_t exec_when; /* first exec after the fork */
 	/* Whom to ask for what was inherited, and about when: the nearest
@@ -65,6 +52,7 @@ struct tickmap_timeline {
 
 /* Of nobody. */
 static const struct layer nothing;
+static const struct tickmap_placing nobody = { .owner = TICKMAP_NO_OWNER };
 
 static const struct layer *layer_of(const struct tickmap_timeline *timeline,
 				    enum tickmap_layer l)
@@ -88,7 +76,8 @@ static void drop_index(struct tickmap_timeline *timeline)
 		free(layer);
 		timeline->layers[i] = NULL;
 	}
-	timeline->generations.count = 0;
+	tickmap_placings_free(timeline->placings);
+	timeline->placings = NULL;
 }
 
 void tickmap_timeline_free(struct tickmap_timeline *timeline)
@@ -96,7 +85,6 @@ void tickmap_timeline_free(struct tickmap_timeline *timeline)
 	if (!timeline)
 		return;
 	drop_index(timeline);
-	tickmap_vec_free(&timeline->generations);
 	tickmap_vec_free(&timeline->events);
 	free(timeline);
 }
@@ -188,20 +176,20 @@ bool tickmap_timeline_fork(struct tickmap_timeline *timeline, uint64_t when,
 
 /* --- who owns: in this timeline and its ancestors --- */
 
-static const struct generation *
-generation_of(const struct tickmap_timeline *timeline,
-	      struct tickmap_piece piece)
+static struct tickmap_placing
+placing_of(const struct tickmap_timeline *timeline, struct tickmap_piece piece)
 {
-	return &timeline->generations.items[piece.number];
+	return tickmap_placings_get(timeline->placings, piece.number,
+				    piece.since);
 }
 
 /*
- * The owner in the layer, or NULL. `reach`: lowered to the last address for
- * which the answer holds; may be NULL.
+ * The owner in the layer, if there is one. `reach`: lowered to the last address
+ * for which the answer holds; may be NULL.
  */
-static const struct generation *look_up(const struct tickmap_timeline *timeline,
-					enum tickmap_layer l, uint64_t when,
-					uint64_t avma, uint64_t *reach)
+static bool look_up(const struct tickmap_timeline *timeline,
+		    enum tickmap_layer l, uint64_t when, uint64_t avma,
+		    uint64_t *reach, struct tickmap_placing *ret_placing)
 {
 	for (;;) {
 		const struct layer *layer = layer_of(timeline, l);
@@ -218,12 +206,14 @@ static const struct generation *look_up(const struct tickmap_timeline *timeline,
 			if (holes < *reach)
 				*reach = holes;
 		}
-		if (found)
-			return generation_of(timeline, piece);
+		if (found) {
+			*ret_placing = placing_of(timeline, piece);
+			return true;
+		}
 		if (!timeline->heir_of || when < timeline->fork_when ||
 		    (timeline->has_exec && when >= timeline->exec_when) ||
 		    tickmap_history_at(&layer->holes, avma, when, &piece))
-			return NULL;
+			return false;
 		when = timeline->heir_when;
 		timeline = timeline->heir_of;
 	}
@@ -233,7 +223,8 @@ static const struct generation *look_up(const struct tickmap_timeline *timeline,
 
 struct sealing {
 	struct tickmap_timeline *timeline;
-	struct tickmap_segments *now[LAYERS]; /* owner: a generation */
+	TICKMAP_VEC(struct tickmap_placing) placings;
+	struct tickmap_segments *now[LAYERS]; /* owner: a placing */
 	bool inherits; /* from the parent, at this time */
 	bool failed;
 };
@@ -250,40 +241,39 @@ static void finish(void *context, const struct tickmap_segment *part)
 	const struct cut *cut = context;
 	struct tickmap_timeline *timeline = cut->sealing->timeline;
 	struct layer **layer = &timeline->layers[cut->layer];
-	const struct generation *generation =
-		&timeline->generations.items[part->owner];
+	const struct tickmap_placing *placing =
+		&cut->sealing->placings.items[part->owner];
 	struct tickmap_span span = { .first = part->start,
 				     .last = part->end - 1,
-				     .since = generation->placed,
+				     .since = placing->placed,
 				     .until = cut->until,
 				     .number = (uint32_t)part->owner };
 
 	if (!*layer)
 		*layer = calloc(1, sizeof(**layer));
-	if (!*layer || !tickmap_history_add(generation->hole ? &(*layer)->holes
+	if (!*layer || !tickmap_history_add(placing->is_hole ? &(*layer)->holes
 							     : &(*layer)->owned,
 					    span))
 		cut->sealing->failed = true;
 }
 
 static void take(struct sealing *s, enum tickmap_layer l, uint64_t when,
-		 uint64_t size, struct generation generation)
+		 uint64_t size, struct tickmap_placing placing)
 {
 	struct cut cut = { .sealing = s, .layer = l, .until = when };
-	struct generation *place = tickmap_vec_push(&s->timeline->generations);
+	struct tickmap_placing *place = tickmap_vec_push(&s->placings);
 
 	if (!place) {
 		s->failed = true;
 		return;
 	}
-	generation.last = size - 1 > UINT64_MAX - generation.start
-				  ? UINT64_MAX
-				  : generation.start + size - 1;
-	generation.placed = when;
-	*place = generation;
-	if (!tickmap_segments_set(s->now[l], generation.start, size,
-				  s->timeline->generations.count - 1, finish,
-				  &cut))
+	placing.last = size - 1 > UINT64_MAX - placing.start
+			       ? UINT64_MAX
+			       : placing.start + size - 1;
+	placing.placed = when;
+	*place = placing;
+	if (!tickmap_segments_set(s->now[l], placing.start, size,
+				  s->placings.count - 1, finish, &cut))
 		s->failed = true;
 }
 
@@ -294,7 +284,8 @@ static void release(struct sealing *s, enum tickmap_layer l, uint64_t when,
 
 	if (s->inherits)
 		take(s, l, when, size,
-		     (struct generation) { .start = avma, .hole = true });
+		     (struct tickmap_placing) { .start = avma,
+						.is_hole = true });
 	else if (!tickmap_segments_clear(s->now[l], avma, size, finish, &cut))
 		s->failed = true;
 }
@@ -316,10 +307,10 @@ static void apply_load(struct sealing *s, const struct event *event)
 	if (!event->size)
 		return;
 	take(s, event->layer, event->when, event->size,
-	     (struct generation) { .owner = event->owner,
-				   .start = event->avma,
-				   .since = event->when,
-				   .certain = event->latest });
+	     (struct tickmap_placing) { .owner = event->owner,
+					.start = event->avma,
+					.since = event->when,
+					.certain = event->latest });
 	/* Anonymous memory takes the place of a file, but not of code: code
 	 * lives in it. A file takes the place of both. */
 	if (event->layer == TICKMAP_LAYER_CODE)
@@ -334,44 +325,44 @@ static void apply_load(struct sealing *s, const struct event *event)
 }
 
 /* The code at the address while sealing, as look_up says it afterwards. */
-static const struct generation *code_now(const struct sealing *s, uint64_t avma,
-					 uint64_t *reach)
+static bool code_now(const struct sealing *s, uint64_t avma, uint64_t *reach,
+		     struct tickmap_placing *ret_placing)
 {
 	const struct tickmap_timeline *timeline = s->timeline;
 	const struct tickmap_segment *segment =
 		tickmap_segments_next(s->now[TICKMAP_LAYER_CODE], avma);
-	const struct generation *generation;
 
 	if (segment && segment->start <= avma) {
-		generation = &timeline->generations.items[segment->owner];
+		*ret_placing = s->placings.items[segment->owner];
 		if (segment->end - 1 < *reach)
 			*reach = segment->end - 1;
-		return generation->hole ? NULL : generation;
+		return !ret_placing->is_hole;
 	}
 	if (segment && segment->start - 1 < *reach)
 		*reach = segment->start - 1;
-	return s->inherits ? look_up(timeline->parent, TICKMAP_LAYER_CODE,
-				     timeline->fork_when, avma, reach)
-			   : NULL;
+	return s->inherits &&
+	       look_up(timeline->parent, TICKMAP_LAYER_CODE,
+		       timeline->fork_when, avma, reach, ret_placing);
 }
 
 /*
- * Frees what `moved` (a copy: the generations grow) still owns of [first,
- * last]. All such addresses lie in its own range, so that however large a
- * range a damaged record names, the work stays that of the parts cut before.
+ * Frees what `moved` still owns of [first, last]. All such addresses lie in its
+ * own range, so that however large a range a damaged record names, the work
+ * stays that of the parts cut before.
  */
 static void release_old(struct sealing *s, uint64_t when,
-			const struct generation *moved, uint64_t first,
+			const struct tickmap_placing *moved, uint64_t first,
 			uint64_t last)
 {
 	if (last > moved->last)
 		last = moved->last;
 	for (;;) {
 		uint64_t reach = last;
-		const struct generation *there = code_now(s, first, &reach);
-		if (there && there->start == moved->start &&
-		    there->owner == moved->owner &&
-		    there->placed == moved->placed)
+		struct tickmap_placing there;
+		if (code_now(s, first, &reach, &there) &&
+		    there.start == moved->start &&
+		    there.owner == moved->owner &&
+		    there.placed == moved->placed)
 			release(s, TICKMAP_LAYER_CODE, when, first,
 				reach - first + 1);
 		if (reach >= last)
@@ -383,26 +374,24 @@ static void release_old(struct sealing *s, uint64_t when,
 static void apply_move(struct sealing *s, const struct event *event)
 {
 	uint64_t reach = UINT64_MAX, last = event->old_avma + event->size - 1;
-	const struct generation *there;
-	struct generation moved;
+	struct tickmap_placing moved;
 
 	if (!event->size)
 		return;
-	there = code_now(s, event->old_avma, &reach);
-	if (!there || (event->owner != TICKMAP_NO_OWNER &&
-		       there->owner != event->owner)) {
+	if (!code_now(s, event->old_avma, &reach, &moved) ||
+	    (event->owner != TICKMAP_NO_OWNER && moved.owner != event->owner)) {
 		if (event->owner == TICKMAP_NO_OWNER)
 			release(s, TICKMAP_LAYER_CODE, event->when, event->avma,
 				event->size);
 		else
 			take(s, TICKMAP_LAYER_CODE, event->when, event->size,
-			     (struct generation) { .owner = event->owner,
-						   .start = event->avma,
-						   .since = event->when,
-						   .certain = event->latest });
+			     (struct tickmap_placing) {
+				     .owner = event->owner,
+				     .start = event->avma,
+				     .since = event->when,
+				     .certain = event->latest });
 		return;
 	}
-	moved = *there;
 	release_old(s, event->when, &moved, event->old_avma,
 		    last < event->old_avma ? UINT64_MAX : last);
 	moved.start = event->avma;
@@ -489,9 +478,9 @@ static void find_heritage(struct tickmap_timeline *timeline)
 	timeline->heir_when = parent->heir_when;
 }
 
-static bool apply_all(struct tickmap_timeline *timeline)
+static bool apply_all(struct sealing *s)
 {
-	struct sealing s = { .timeline = timeline };
+	struct tickmap_timeline *timeline = s->timeline;
 	bool good;
 
 	drop_index(timeline);
@@ -500,58 +489,66 @@ static bool apply_all(struct tickmap_timeline *timeline)
 	if (!is_sorted(timeline))
 		qsort(timeline->events.items, timeline->events.count,
 		      sizeof(struct event), compare_events);
-	good = sweep(&s);
+	good = sweep(s);
 	for (int i = 0; i < LAYERS; i++)
-		tickmap_segments_free(s.now[i]);
+		tickmap_segments_free(s->now[i]);
 	return good;
 }
 
-static bool build_all(struct tickmap_timeline *timeline)
+static bool build_all(struct sealing *s)
 {
+	struct tickmap_timeline *timeline = s->timeline;
+
+	if (s->placings.count) {
+		timeline->placings = tickmap_placings_pack(s->placings.items,
+							   s->placings.count);
+		if (!timeline->placings)
+			return false;
+	}
+	tickmap_vec_free(&s->placings);
 	for (int i = 0; i < LAYERS; i++) {
 		struct layer *layer = timeline->layers[i];
 		if (layer && (!tickmap_history_build(&layer->owned) ||
 			      !tickmap_history_build(&layer->holes)))
 			return false;
 	}
-	timeline->generations.items = tickmap_platform_settle(
-		timeline->generations.items,
-		timeline->generations.count *
-			sizeof(*timeline->generations.items));
-	timeline->generations.capacity = timeline->generations.count;
 	return true;
+}
+
+static bool seal(struct tickmap_timeline *timeline, bool for_good)
+{
+	struct sealing s = { .timeline = timeline };
+	bool good = apply_all(&s);
+
+	/* Before as much memory is needed for what the questions go to. */
+	if (for_good)
+		tickmap_vec_free(&timeline->events);
+	good = good && build_all(&s);
+	tickmap_vec_free(&s.placings);
+	return good;
 }
 
 bool tickmap_timeline_seal(struct tickmap_timeline *timeline)
 {
-	return apply_all(timeline) && build_all(timeline);
+	return seal(timeline, false);
 }
 
 bool tickmap_timeline_close(struct tickmap_timeline *timeline)
 {
-	bool good = apply_all(timeline);
-
-	/* Before as much memory is needed for what the questions go to. */
-	tickmap_vec_free(&timeline->events);
-	return good && build_all(timeline);
+	return seal(timeline, true);
 }
 
 /* --- questions --- */
 
-static struct tickmap_owner owner_of(const struct generation *found,
+static struct tickmap_owner owner_of(const struct tickmap_placing *placing,
 				     enum tickmap_layer layer)
 {
-	struct tickmap_owner owner = { .owner = TICKMAP_NO_OWNER,
-				       .layer = layer };
-
-	if (found) {
-		owner.owner = found->owner;
-		owner.start = found->start;
-		owner.since = found->since;
-		owner.placed = found->placed;
-		owner.certain = found->certain;
-	}
-	return owner;
+	return (struct tickmap_owner) { .owner = placing->owner,
+					.layer = layer,
+					.start = placing->start,
+					.since = placing->since,
+					.placed = placing->placed,
+					.certain = placing->certain };
 }
 
 struct tickmap_owner
@@ -560,33 +557,33 @@ tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
 {
 	static const enum tickmap_layer order[] = { TICKMAP_LAYER_CODE,
 						    TICKMAP_LAYER_FILE };
-	const struct generation *found = NULL;
+	struct tickmap_placing found;
 	struct tickmap_piece next;
 
-	for (int i = 0; i < 2; i++) {
-		found = look_up(timeline, order[i], when, avma, NULL);
-		if (found)
-			return owner_of(found, order[i]);
-	}
+	for (int i = 0; i < 2; i++)
+		if (look_up(timeline, order[i], when, avma, NULL, &found))
+			return owner_of(&found, order[i]);
 	if (slack_ns &&
 	    tickmap_history_after(
 		    &layer_of(timeline, TICKMAP_LAYER_CODE)->owned, avma, when,
 		    &next) &&
 	    next.since - when <= slack_ns) {
-		struct tickmap_owner owner = owner_of(
-			generation_of(timeline, next), TICKMAP_LAYER_CODE);
+		found = placing_of(timeline, next);
+		struct tickmap_owner owner =
+			owner_of(&found, TICKMAP_LAYER_CODE);
 		owner.early = true;
 		return owner;
 	}
-	return owner_of(look_up(timeline, TICKMAP_LAYER_ANON, when, avma, NULL),
-			TICKMAP_LAYER_ANON);
+	if (!look_up(timeline, TICKMAP_LAYER_ANON, when, avma, NULL, &found))
+		found = nobody;
+	return owner_of(&found, TICKMAP_LAYER_ANON);
 }
 
 /* The code that last ended here, and when, as far as that is known: an
- * inherited owner lived at least until the fork. NULL: there was none. */
-static const struct generation *
-ended_before(const struct tickmap_timeline *timeline, uint64_t when,
-	     uint64_t avma, uint64_t *ret_when)
+ * inherited owner lived at least until the fork. False: there was none. */
+static bool ended_before(const struct tickmap_timeline *timeline, uint64_t when,
+			 uint64_t avma, uint64_t *ret_when,
+			 struct tickmap_placing *ret_placing)
 {
 	const struct tickmap_timeline *t = timeline;
 	struct tickmap_piece piece;
@@ -608,15 +605,18 @@ ended_before(const struct tickmap_timeline *timeline, uint64_t when,
 			when = piece.until;
 	}
 	*ret_when = when;
-	return found ? generation_of(t, piece) : NULL;
+	*ret_placing = found ? placing_of(t, piece) : nobody;
+	return found;
 }
 
 struct tickmap_owner
 tickmap_timeline_before(const struct tickmap_timeline *timeline, uint64_t when,
 			uint64_t avma, uint64_t *ret_until)
 {
-	return owner_of(ended_before(timeline, when, avma, ret_until),
-			TICKMAP_LAYER_CODE);
+	struct tickmap_placing placing;
+
+	ended_before(timeline, when, avma, ret_until, &placing);
+	return owner_of(&placing, TICKMAP_LAYER_CODE);
 }
 
 int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
@@ -626,9 +626,10 @@ int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
 	bool comes = tickmap_history_after(
 		&layer_of(timeline, TICKMAP_LAYER_CODE)->owned, avma, when,
 		&after);
+	struct tickmap_placing before;
 	uint64_t ended;
 
-	if (!ended_before(timeline, when, avma, &ended))
+	if (!ended_before(timeline, when, avma, &ended, &before))
 		return comes ? 1 : 0;
 	return comes && after.since - when < when - ended ? 1 : -1;
 }

@@ -51,10 +51,16 @@ static uint64_t random_size(void)
 	return dice(12);
 }
 
-static struct model_event random_event(uint64_t owner)
+/* Callers' numbers are not all small. */
+static uint64_t named(uint64_t n)
+{
+	return n & 3 ? n : n << 32 | n;
+}
+
+static struct model_event random_event(uint64_t n)
 {
 	static const int layers[] = { 0, 0, 0, 0, 1, 1, 2, 2 };
-	struct model_event event = { .owner = owner };
+	struct model_event event = { .owner = named(n) };
 	uint64_t kind = dice(16);
 
 	event.kind = kind == 0 ? M_EXEC : kind < 4 ? M_MOVE : M_LOAD;
@@ -65,7 +71,7 @@ static struct model_event random_event(uint64_t owner)
 	event.size = random_size();
 	/* Some moves know whose code it is, rightly or not. */
 	if (event.kind == M_MOVE)
-		event.owner = dice(2) ? TICKMAP_NO_OWNER : dice(owner + 1);
+		event.owner = dice(2) ? TICKMAP_NO_OWNER : named(dice(n + 1));
 	if (event.kind == M_EXEC && dice(2))
 		event.kind = M_LOAD;
 	return event;
@@ -106,7 +112,7 @@ static void make_family(struct family *family)
 {
 	static const uint64_t bases[] = { 0, 0x7f0000001000,
 					  UINT64_MAX - CELLS + 1 };
-	uint64_t owner = 0;
+	uint64_t n = 0;
 
 	memset(family, 0, sizeof(*family));
 	family->base = bases[dice(3)];
@@ -124,7 +130,7 @@ static void make_family(struct family *family)
 					    .kind = M_FORK,
 					    .when = dice(TIMES) });
 			}
-			add(family, t, random_event(owner++));
+			add(family, t, random_event(n++));
 		}
 		assert_true(tickmap_timeline_seal(family->timelines[t]));
 	}

@@ -50,6 +50,34 @@ static void each_generation_at_an_address_has_its_own_time(void **unused)
 	tickmap_timeline_free(t);
 }
 
+static void large_numbers_and_large_code_are_kept_whole(void **unused)
+{
+	static const uint64_t numbers[] = { UINT32_MAX - 1, UINT32_MAX,
+					    UINT64_C(1) << 32, UINT64_MAX - 1 };
+	static const uint64_t sizes[] = { 1, UINT32_MAX, UINT64_C(1) << 32,
+					  (UINT64_C(1) << 32) + 1 };
+	struct tickmap_timeline *t = new_timeline();
+
+	(void)unused;
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned j = 0; j < 4; j++)
+			load(t, CODE, 10 + i, (uint64_t)j << 34, sizes[j],
+			     numbers[i]);
+	seal(t);
+	for (unsigned i = 0; i < 4; i++)
+		for (uint64_t j = 0; j < 4; j++) {
+			uint64_t last = (j << 34) + sizes[j] - 1;
+			struct tickmap_owner found =
+				tickmap_timeline_find(t, 10 + i, last, 0);
+			assert_true(found.owner == numbers[i]);
+			assert_true(found.start == j << 34);
+			assert_int_equal(found.since, 10 + i);
+			assert_int_equal(found.certain, 10 + i);
+			assert_true(owner_at(t, 10 + i, last + 1) == NOBODY);
+		}
+	tickmap_timeline_free(t);
+}
+
 static void an_overlapping_load_ends_only_the_overlapped_part(void **unused)
 {
 	struct tickmap_timeline *t = new_timeline();
@@ -357,6 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			each_generation_at_an_address_has_its_own_time),
+		cmocka_unit_test(large_numbers_and_large_code_are_kept_whole),
 		cmocka_unit_test(
 			an_overlapping_load_ends_only_the_overlapped_part),
 		cmocka_unit_test(
