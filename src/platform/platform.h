@@ -23,16 +23,14 @@ void tickmap_platform_give_memory_back(void);
 /*
  * malloc for blocks of many MiB that are read here and there: in large pages,
  * where the system has them, which saves a look-up in the page tables at nearly
- * every touch. Starts with a line of the cache. Given back by free. NULL: out
- * of memory.
+ * every touch. From a page on they start with a line of the cache. Given back
+ * by free. NULL: out of memory.
  */
 void *tickmap_platform_large_block(size_t size);
 
-/*
- * realloc to what a block that grew has at last, and into large pages where it
- * lies, where the system can. Never fails; NULL and 0 stay what they are.
- */
-void *tickmap_platform_settle(void *block, size_t size);
+/* What these bytes of a block from malloc hold is wanted no more, and undefined
+ * from now on: the memory of whole pages is given back. */
+void tickmap_platform_forget(void *bytes, size_t size);
 
 /* The folder of the running program, without a slash at its end. */
 int tickmap_platform_self_dir(char *out, size_t size);

@@ -137,10 +137,12 @@ struct tickmap_process {
 	 * epoch is what lies between two: see samples.c. */
 	TICKMAP_VEC(uint64_t) changes;
 	uint32_t change;
-	bool published;	 /* it or an ancestor published code */
-	bool silent;	 /* sampled in generated code, and published none */
-	bool marked;	 /* a jitdump of it is known */
-	uint8_t runtime; /* the last one that it mapped; 0: none is known */
+	uint8_t runtime;    /* the last one that it mapped; 0: none is known */
+	bool published : 1; /* it or an ancestor published code */
+	bool silent : 1;    /* sampled in generated code, and published none */
+	bool marked : 1;    /* a jitdump of it is known */
+	bool looked : 1; /* its code maps and its ancestors' were looked for */
+	bool pid_looked : 1; /* those of its pid were; known of the newest */
 };
 
 /* One of a perf map. */

@@ -534,12 +534,8 @@ static bool find_all_marked(struct finder *finder)
 	return true;
 }
 
-/* What was looked for: a pid, and each process, by its number. */
-#define LIFE (UINT64_C(1) << 32)
-
 static bool find_with_parents(struct finder *finder, uint32_t pid,
-			      const struct tickmap_table *with_source,
-			      struct tickmap_table *looked)
+			      const struct tickmap_table *with_source)
 {
 	struct tickmap_loader *loader = finder->loader;
 	uint32_t index = tickmap_profile_process_known(loader, pid, UINT64_MAX);
@@ -555,16 +551,18 @@ static bool find_with_parents(struct finder *finder, uint32_t pid,
 
 	/* All above one that was looked at was, too. */
 	while (good && index != TICKMAP_NONE &&
-	       !tickmap_table_get(looked, LIFE | index)) {
-		const struct tickmap_process *process =
+	       !loader->processes.items[index].looked) {
+		struct tickmap_process *process =
 			&loader->processes.items[index];
-		bool skip = tickmap_table_get(&finder->carried, process->pid) ||
-			    tickmap_table_get(looked, process->pid);
-		good = tickmap_table_put(looked, LIFE | index) &&
-		       tickmap_table_put(looked, process->pid) &&
-		       (skip || find_by_pid(finder, process,
-					    tickmap_table_get(with_source,
-							      process->pid)));
+		struct tickmap_process *newest =
+			&loader->processes.items[tickmap_profile_process_known(
+				loader, process->pid, UINT64_MAX)];
+		bool skip = newest->pid_looked ||
+			    tickmap_table_get(&finder->carried, process->pid);
+		process->looked = newest->pid_looked = true;
+		good = skip || find_by_pid(finder, process,
+					   tickmap_table_get(with_source,
+							     process->pid));
 		index = process->parent;
 	}
 	return good;
@@ -574,7 +572,6 @@ bool tickmap_mapfiles_find(struct tickmap_loader *loader)
 {
 	struct finder finder;
 	struct tickmap_table with_source = { 0 }; /* pid -> has a dump */
-	struct tickmap_table looked = { 0 };	  /* see LIFE */
 	bool good = init(&finder, loader);
 
 	/* What a recording carries is complete: nothing else is looked for. */
@@ -599,9 +596,8 @@ bool tickmap_mapfiles_find(struct tickmap_loader *loader)
 		if (s->kind != TICKMAP_STACK_PROCESS)
 			continue;
 		uint32_t pid = (uint32_t)s->avma;
-		good = find_with_parents(&finder, pid, &with_source, &looked);
+		good = find_with_parents(&finder, pid, &with_source);
 	}
-	tickmap_table_free(&looked);
 	tickmap_table_free(&with_source);
 	tickmap_table_free(&finder.carried);
 	tickmap_map_folder_free(&finder.near);

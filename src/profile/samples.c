@@ -7,6 +7,7 @@
  * remembers its node and the epoch it was found in, and a sample asks the
  * timeline only about the part that its predecessors have not asked.
  */
+#include "platform/platform.h"
 #include "profile/internal.h"
 #include "profile/load.h"
 
@@ -451,6 +452,8 @@ static void sort_by_time(struct tickmap_loader *loader)
 	}
 }
 
+enum { MANY = 1 << 16 };
+
 bool tickmap_samples_resolve(struct tickmap_loader *loader)
 {
 	struct resolving r = {
@@ -460,8 +463,14 @@ bool tickmap_samples_resolve(struct tickmap_loader *loader)
 	bool good = r.known;
 
 	sort_by_time(loader);
-	for (size_t i = 0; good && i < loader->raw.count; i++)
+	for (size_t i = 0; good && i < loader->raw.count; i++) {
 		good = resolve_sample(&r, &loader->raw.items[i]);
+		/* The samples of the profile take their place. */
+		if ((i + 1) % MANY == 0)
+			tickmap_platform_forget(
+				&loader->raw.items[i + 1 - MANY],
+				MANY * sizeof(loader->raw.items[0]));
+	}
 	tickmap_table_free(&r.comm_of_tid);
 	free(r.thread_index);
 	tickmap_vec_free(&r.path);

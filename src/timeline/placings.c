@@ -16,9 +16,13 @@ struct special {
 	uint64_t owner, start, last, since, certain;
 };
 
+struct specials {
+	uint64_t *are; /* a bit for each placing */
+	struct special items[];
+};
+
 struct tickmap_placings {
-	struct special *specials; /* NULL: all are plain */
-	uint64_t *is_special;	  /* a bit each; NULL with `specials` */
+	struct specials *specials; /* NULL: all are plain */
 	struct plain plain[];
 };
 
@@ -36,18 +40,20 @@ static bool add_specials(struct tickmap_placings *packed,
 {
 	size_t at = 0;
 
-	packed->specials = malloc(specials * sizeof(*packed->specials));
-	packed->is_special =
-		calloc(count / 64 + 1, sizeof(*packed->is_special));
-	if (!packed->specials || !packed->is_special)
+	packed->specials = malloc(sizeof(*packed->specials) +
+				  specials * sizeof(struct special));
+	if (!packed->specials)
+		return false;
+	packed->specials->are = calloc(count / 64 + 1, sizeof(uint64_t));
+	if (!packed->specials->are)
 		return false;
 	for (size_t i = 0; i < count; i++) {
 		const struct tickmap_placing *placing = &placings[i];
 		if (is_plain(placing))
 			continue;
-		packed->is_special[i / 64] |= UINT64_C(1) << i % 64;
+		packed->specials->are[i / 64] |= UINT64_C(1) << i % 64;
 		packed->plain[i].start = at;
-		packed->specials[at++] =
+		packed->specials->items[at++] =
 			(struct special) { .owner = placing->owner,
 					   .start = placing->start,
 					   .last = placing->last,
@@ -67,7 +73,6 @@ tickmap_placings_pack(const struct tickmap_placing *placings, size_t count)
 	if (!packed)
 		return NULL;
 	packed->specials = NULL;
-	packed->is_special = NULL;
 	for (size_t i = 0; i < count; i++) {
 		const struct tickmap_placing *placing = &placings[i];
 		specials += !is_plain(placing);
@@ -87,8 +92,9 @@ void tickmap_placings_free(struct tickmap_placings *placings)
 {
 	if (!placings)
 		return;
+	if (placings->specials)
+		free(placings->specials->are);
 	free(placings->specials);
-	free(placings->is_special);
 	free(placings);
 }
 
@@ -99,8 +105,8 @@ tickmap_placings_get(const struct tickmap_placings *placings, uint32_t n,
 	const struct plain *plain = &placings->plain[n];
 	const struct special *special;
 
-	if (!placings->is_special ||
-	    !(placings->is_special[n / 64] >> n % 64 & 1))
+	if (!placings->specials ||
+	    !(placings->specials->are[n / 64] >> n % 64 & 1))
 		return (struct tickmap_placing) { .owner = plain->owner,
 						  .start = plain->start,
 						  .last = plain->start +
@@ -108,7 +114,7 @@ tickmap_placings_get(const struct tickmap_placings *placings, uint32_t n,
 						  .since = placed,
 						  .placed = placed,
 						  .certain = placed };
-	special = &placings->specials[plain->start];
+	special = &placings->specials->items[plain->start];
 	return (struct tickmap_placing) { .owner = special->owner,
 					  .start = special->start,
 					  .last = special->last,

@@ -11,14 +11,11 @@
  */
 #include "timeline/timeline.h"
 
-#include "platform/platform.h"
-#include "timeline/history.h"
+#include "timeline/layers.h"
 #include "timeline/placings.h"
 #include "timeline/segments.h"
 
 #include <string.h>
-
-enum { LAYERS = 3 };
 
 enum kind { LOAD, MOVE, EXEC, FORK };
 
@@ -30,35 +27,34 @@ struct event {
 	enum tickmap_layer layer;
 };
 
-struct layer {
-	struct tickmap_history owned, holes;
+struct events {
+	uint32_t count, capacity;
+	struct event items[];
 };
 
-/* A recording may have very many of them, with next to nothing in each. */
-struct tickmap_timeline {
-	TICKMAP_VEC(struct event) events;
-	struct tickmap_placings *placings; /* of all layers; NULL: as these */
-	struct layer *layers[LAYERS];	   /* NULL: nothing was ever there */
-	struct tickmap_timeline *parent;   /* borrowed */
+/* Of a forked process. */
+struct descent {
+	struct tickmap_timeline *parent; /* borrowed */
 	uint64_t fork_when;
 	uint64_t exec_when; /* first exec after the fork */
+	bool has_exec;
 	/* Whom to ask for what was inherited, and about when: the nearest
 	 * ancestor that has something to say. Known once sealed. */
 	const struct tickmap_timeline *heir_of;
 	uint64_t heir_when;
-	bool has_exec;
+};
+
+/* A recording may have very many of them, with next to nothing in each. */
+struct tickmap_timeline {
+	struct events *events;
+	struct descent *descent;
+	struct tickmap_layers *layers;
+	struct tickmap_placings *placings; /* of all layers */
 	bool is_parent;
 };
 
 /* Of nobody. */
-static const struct layer nothing;
 static const struct tickmap_placing nobody = { .owner = TICKMAP_NO_OWNER };
-
-static const struct layer *layer_of(const struct tickmap_timeline *timeline,
-				    enum tickmap_layer l)
-{
-	return timeline->layers[l] ? timeline->layers[l] : &nothing;
-}
 
 struct tickmap_timeline *tickmap_timeline_new(void)
 {
@@ -67,15 +63,8 @@ struct tickmap_timeline *tickmap_timeline_new(void)
 
 static void drop_index(struct tickmap_timeline *timeline)
 {
-	for (int i = 0; i < LAYERS; i++) {
-		struct layer *layer = timeline->layers[i];
-		if (!layer)
-			continue;
-		tickmap_history_free(&layer->owned);
-		tickmap_history_free(&layer->holes);
-		free(layer);
-		timeline->layers[i] = NULL;
-	}
+	tickmap_layers_free(timeline->layers);
+	timeline->layers = NULL;
 	tickmap_placings_free(timeline->placings);
 	timeline->placings = NULL;
 }
@@ -85,21 +74,43 @@ void tickmap_timeline_free(struct tickmap_timeline *timeline)
 	if (!timeline)
 		return;
 	drop_index(timeline);
-	tickmap_vec_free(&timeline->events);
+	free(timeline->events);
+	free(timeline->descent);
 	free(timeline);
+}
+
+static uint32_t event_count(const struct tickmap_timeline *timeline)
+{
+	return timeline->events ? timeline->events->count : 0;
+}
+
+static bool grow_events(struct tickmap_timeline *timeline)
+{
+	size_t count = event_count(timeline);
+	size_t capacity = count + count / 2 + 1;
+	struct events *events;
+
+	if (capacity > UINT32_MAX)
+		return false;
+	events = realloc(timeline->events,
+			 sizeof(*events) + capacity * sizeof(struct event));
+	if (!events)
+		return false;
+	events->count = (uint32_t)count;
+	events->capacity = (uint32_t)capacity;
+	timeline->events = events;
+	return true;
 }
 
 static bool add_event(struct tickmap_timeline *timeline, struct event event)
 {
-	struct event *place;
-
-	if (timeline->events.count >= UINT32_MAX)
+	if ((!timeline->events ||
+	     timeline->events->count == timeline->events->capacity) &&
+	    !grow_events(timeline))
 		return false;
-	event.order = (uint32_t)timeline->events.count;
-	place = tickmap_vec_push(&timeline->events);
-	if (place)
-		*place = event;
-	return place != NULL;
+	event.order = timeline->events->count;
+	timeline->events->items[timeline->events->count++] = event;
+	return true;
 }
 
 bool tickmap_timeline_load(struct tickmap_timeline *timeline,
@@ -156,21 +167,29 @@ bool tickmap_timeline_exec(struct tickmap_timeline *timeline, uint64_t when)
 			 (struct event) { .kind = EXEC, .when = when });
 }
 
+static struct tickmap_timeline *
+parent_of(const struct tickmap_timeline *timeline)
+{
+	return timeline->descent ? timeline->descent->parent : NULL;
+}
+
 bool tickmap_timeline_fork(struct tickmap_timeline *timeline, uint64_t when,
 			   struct tickmap_timeline *parent)
 {
 	/* Process ids are used again: nobody is its own ancestor. */
 	if (timeline->is_parent)
-		for (struct tickmap_timeline *t = parent; t; t = t->parent)
+		for (struct tickmap_timeline *t = parent; t; t = parent_of(t))
 			if (t == timeline)
 				return true;
-	if (timeline == parent || timeline->parent)
+	if (timeline == parent || timeline->descent)
 		return true;
-	if (!add_event(timeline, (struct event) { .kind = FORK, .when = when }))
+	timeline->descent = calloc(1, sizeof(*timeline->descent));
+	if (!timeline->descent ||
+	    !add_event(timeline, (struct event) { .kind = FORK, .when = when }))
 		return false;
 	parent->is_parent = true;
-	timeline->parent = parent;
-	timeline->fork_when = when;
+	timeline->descent->parent = parent;
+	timeline->descent->fork_when = when;
 	return true;
 }
 
@@ -183,6 +202,12 @@ placing_of(const struct tickmap_timeline *timeline, struct tickmap_piece piece)
 				    piece.since);
 }
 
+static void lower(uint64_t *reach, uint64_t other)
+{
+	if (other < *reach)
+		*reach = other;
+}
+
 /*
  * The owner in the layer, if there is one. `reach`: lowered to the last address
  * for which the answer holds; may be NULL.
@@ -192,30 +217,32 @@ static bool look_up(const struct tickmap_timeline *timeline,
 		    uint64_t *reach, struct tickmap_placing *ret_placing)
 {
 	for (;;) {
-		const struct layer *layer = layer_of(timeline, l);
+		const struct descent *descent = timeline->descent;
+		struct tickmap_history owned_room, holes_room;
+		const struct tickmap_history *owned = tickmap_layers_history(
+			timeline->layers, TICKMAP_OWNED + l, &owned_room);
+		const struct tickmap_history *holes;
 		struct tickmap_piece piece;
-		bool found =
-			tickmap_history_at(&layer->owned, avma, when, &piece);
-		if (reach) {
-			uint64_t owned =
-				tickmap_history_reach(&layer->owned, avma);
-			uint64_t holes =
-				tickmap_history_reach(&layer->holes, avma);
-			if (owned < *reach)
-				*reach = owned;
-			if (holes < *reach)
-				*reach = holes;
-		}
-		if (found) {
+		bool found = tickmap_history_at(owned, avma, when, &piece);
+		if (found)
 			*ret_placing = placing_of(timeline, piece);
+		if (found && !reach)
 			return true;
+		holes = tickmap_layers_history(timeline->layers,
+					       TICKMAP_HOLES + l, &holes_room);
+		if (reach) {
+			lower(reach, tickmap_history_reach(owned, avma));
+			lower(reach, tickmap_history_reach(holes, avma));
 		}
-		if (!timeline->heir_of || when < timeline->fork_when ||
-		    (timeline->has_exec && when >= timeline->exec_when) ||
-		    tickmap_history_at(&layer->holes, avma, when, &piece))
+		if (found)
+			return true;
+		if (!descent || !descent->heir_of ||
+		    when < descent->fork_when ||
+		    (descent->has_exec && when >= descent->exec_when) ||
+		    tickmap_history_at(holes, avma, when, &piece))
 			return false;
-		when = timeline->heir_when;
-		timeline = timeline->heir_of;
+		when = descent->heir_when;
+		timeline = descent->heir_of;
 	}
 }
 
@@ -224,7 +251,8 @@ static bool look_up(const struct tickmap_timeline *timeline,
 struct sealing {
 	struct tickmap_timeline *timeline;
 	TICKMAP_VEC(struct tickmap_placing) placings;
-	struct tickmap_segments *now[LAYERS]; /* owner: a placing */
+	struct tickmap_history histories[TICKMAP_HISTORIES];
+	struct tickmap_segments *now[TICKMAP_LAYERS]; /* owner: a placing */
 	bool inherits; /* from the parent, at this time */
 	bool failed;
 };
@@ -239,8 +267,6 @@ struct cut {
 static void finish(void *context, const struct tickmap_segment *part)
 {
 	const struct cut *cut = context;
-	struct tickmap_timeline *timeline = cut->sealing->timeline;
-	struct layer **layer = &timeline->layers[cut->layer];
 	const struct tickmap_placing *placing =
 		&cut->sealing->placings.items[part->owner];
 	struct tickmap_span span = { .first = part->start,
@@ -248,12 +274,10 @@ static void finish(void *context, const struct tickmap_segment *part)
 				     .since = placing->placed,
 				     .until = cut->until,
 				     .number = (uint32_t)part->owner };
+	unsigned kind = placing->is_hole ? TICKMAP_HOLES : TICKMAP_OWNED;
 
-	if (!*layer)
-		*layer = calloc(1, sizeof(**layer));
-	if (!*layer || !tickmap_history_add(placing->is_hole ? &(*layer)->holes
-							     : &(*layer)->owned,
-					    span))
+	if (!tickmap_history_add(&cut->sealing->histories[kind + cut->layer],
+				 span))
 		cut->sealing->failed = true;
 }
 
@@ -293,7 +317,7 @@ static void release(struct sealing *s, enum tickmap_layer l, uint64_t when,
 /* Ends everything; `until` UINT64_MAX: nothing ends it. */
 static void finish_all(struct sealing *s, uint64_t until)
 {
-	for (int i = 0; i < LAYERS; i++) {
+	for (int i = 0; i < TICKMAP_LAYERS; i++) {
 		struct cut cut = { .sealing = s,
 				   .layer = (enum tickmap_layer)i,
 				   .until = until };
@@ -328,7 +352,7 @@ static void apply_load(struct sealing *s, const struct event *event)
 static bool code_now(const struct sealing *s, uint64_t avma, uint64_t *reach,
 		     struct tickmap_placing *ret_placing)
 {
-	const struct tickmap_timeline *timeline = s->timeline;
+	const struct descent *descent = s->timeline->descent;
 	const struct tickmap_segment *segment =
 		tickmap_segments_next(s->now[TICKMAP_LAYER_CODE], avma);
 
@@ -341,8 +365,8 @@ static bool code_now(const struct sealing *s, uint64_t avma, uint64_t *reach,
 	if (segment && segment->start - 1 < *reach)
 		*reach = segment->start - 1;
 	return s->inherits &&
-	       look_up(timeline->parent, TICKMAP_LAYER_CODE,
-		       timeline->fork_when, avma, reach, ret_placing);
+	       look_up(descent->parent, TICKMAP_LAYER_CODE, descent->fork_when,
+		       avma, reach, ret_placing);
 }
 
 /*
@@ -411,8 +435,8 @@ static void apply(struct sealing *s, const struct event *event)
 	case EXEC:
 		finish_all(s, event->when);
 		if (s->inherits) {
-			s->timeline->has_exec = true;
-			s->timeline->exec_when = event->when;
+			s->timeline->descent->has_exec = true;
+			s->timeline->descent->exec_when = event->when;
 		}
 		s->inherits = false;
 		break;
@@ -432,50 +456,54 @@ static int compare_events(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-static bool is_sorted(const struct tickmap_timeline *timeline)
+static void sort_events(struct tickmap_timeline *timeline)
 {
-	for (size_t i = 1; i < timeline->events.count; i++)
-		if (compare_events(&timeline->events.items[i - 1],
-				   &timeline->events.items[i]) > 0)
-			return false;
-	return true;
+	uint32_t count = event_count(timeline), sorted = 1;
+
+	while (sorted < count &&
+	       compare_events(&timeline->events->items[sorted - 1],
+			      &timeline->events->items[sorted]) <= 0)
+		sorted++;
+	if (sorted < count)
+		qsort(timeline->events->items, count, sizeof(struct event),
+		      compare_events);
 }
 
 static bool sweep(struct sealing *s)
 {
 	struct tickmap_timeline *timeline = s->timeline;
 
-	for (int i = 0; i < LAYERS; i++)
+	for (int i = 0; i < TICKMAP_LAYERS; i++)
 		if (!(s->now[i] = tickmap_segments_new()))
 			return false;
-	for (size_t i = 0; i < timeline->events.count && !s->failed; i++)
-		apply(s, &timeline->events.items[i]);
+	for (uint32_t i = 0; i < event_count(timeline) && !s->failed; i++)
+		apply(s, &timeline->events->items[i]);
 	finish_all(s, UINT64_MAX);
 	return !s->failed;
 }
 
 static bool is_silent(const struct tickmap_timeline *timeline)
 {
-	for (int i = 0; i < LAYERS; i++)
-		if (timeline->layers[i])
-			return false;
-	return !timeline->has_exec;
+	return !timeline->layers &&
+	       !(timeline->descent && timeline->descent->has_exec);
 }
 
 /* A parent that only inherited itself has nothing to add, and a long line of
  * them would be a long way for each question. It was sealed before. */
-static void find_heritage(struct tickmap_timeline *timeline)
+static void find_heritage(struct descent *descent)
 {
-	const struct tickmap_timeline *parent = timeline->parent;
+	const struct tickmap_timeline *parent = descent->parent;
+	const struct descent *above = parent->descent;
 
-	timeline->heir_of = parent;
-	timeline->heir_when = timeline->fork_when;
-	if (!parent || !is_silent(parent))
+	descent->has_exec = false;
+	descent->heir_of = parent;
+	descent->heir_when = descent->fork_when;
+	if (!is_silent(parent))
 		return;
-	timeline->heir_of = parent->fork_when <= timeline->fork_when
-				    ? parent->heir_of
-				    : NULL;
-	timeline->heir_when = parent->heir_when;
+	descent->heir_of = above && above->fork_when <= descent->fork_when
+				   ? above->heir_of
+				   : NULL;
+	descent->heir_when = above ? above->heir_when : 0;
 }
 
 static bool apply_all(struct sealing *s)
@@ -484,13 +512,11 @@ static bool apply_all(struct sealing *s)
 	bool good;
 
 	drop_index(timeline);
-	timeline->has_exec = false;
-	find_heritage(timeline);
-	if (!is_sorted(timeline))
-		qsort(timeline->events.items, timeline->events.count,
-		      sizeof(struct event), compare_events);
+	if (timeline->descent)
+		find_heritage(timeline->descent);
+	sort_events(timeline);
 	good = sweep(s);
-	for (int i = 0; i < LAYERS; i++)
+	for (int i = 0; i < TICKMAP_LAYERS; i++)
 		tickmap_segments_free(s->now[i]);
 	return good;
 }
@@ -499,20 +525,13 @@ static bool build_all(struct sealing *s)
 {
 	struct tickmap_timeline *timeline = s->timeline;
 
-	if (s->placings.count) {
-		timeline->placings = tickmap_placings_pack(s->placings.items,
-							   s->placings.count);
-		if (!timeline->placings)
-			return false;
-	}
+	if (!s->placings.count)
+		return true;
+	timeline->placings =
+		tickmap_placings_pack(s->placings.items, s->placings.count);
 	tickmap_vec_free(&s->placings);
-	for (int i = 0; i < LAYERS; i++) {
-		struct layer *layer = timeline->layers[i];
-		if (layer && (!tickmap_history_build(&layer->owned) ||
-			      !tickmap_history_build(&layer->holes)))
-			return false;
-	}
-	return true;
+	timeline->layers = tickmap_layers_pack(s->histories);
+	return timeline->placings && timeline->layers;
 }
 
 static bool seal(struct tickmap_timeline *timeline, bool for_good)
@@ -521,10 +540,14 @@ static bool seal(struct tickmap_timeline *timeline, bool for_good)
 	bool good = apply_all(&s);
 
 	/* Before as much memory is needed for what the questions go to. */
-	if (for_good)
-		tickmap_vec_free(&timeline->events);
+	if (for_good) {
+		free(timeline->events);
+		timeline->events = NULL;
+	}
 	good = good && build_all(&s);
 	tickmap_vec_free(&s.placings);
+	for (unsigned i = 0; i < TICKMAP_HISTORIES; i++)
+		tickmap_history_free(&s.histories[i]);
 	return good;
 }
 
@@ -539,6 +562,13 @@ bool tickmap_timeline_close(struct tickmap_timeline *timeline)
 }
 
 /* --- questions --- */
+
+static const struct tickmap_history *
+code_of(const struct tickmap_timeline *timeline, struct tickmap_history *room)
+{
+	return tickmap_layers_history(timeline->layers,
+				      TICKMAP_OWNED + TICKMAP_LAYER_CODE, room);
+}
 
 static struct tickmap_owner owner_of(const struct tickmap_placing *placing,
 				     enum tickmap_layer layer)
@@ -559,14 +589,14 @@ tickmap_timeline_find(const struct tickmap_timeline *timeline, uint64_t when,
 						    TICKMAP_LAYER_FILE };
 	struct tickmap_placing found;
 	struct tickmap_piece next;
+	struct tickmap_history room;
 
 	for (int i = 0; i < 2; i++)
 		if (look_up(timeline, order[i], when, avma, NULL, &found))
 			return owner_of(&found, order[i]);
 	if (slack_ns &&
-	    tickmap_history_after(
-		    &layer_of(timeline, TICKMAP_LAYER_CODE)->owned, avma, when,
-		    &next) &&
+	    tickmap_history_after(code_of(timeline, &room), avma, when,
+				  &next) &&
 	    next.since - when <= slack_ns) {
 		found = placing_of(timeline, next);
 		struct tickmap_owner owner =
@@ -586,17 +616,20 @@ static bool ended_before(const struct tickmap_timeline *timeline, uint64_t when,
 			 struct tickmap_placing *ret_placing)
 {
 	const struct tickmap_timeline *t = timeline;
+	const struct descent *descent = t->descent;
+	struct tickmap_history room;
 	struct tickmap_piece piece;
-	bool found = tickmap_history_before(
-		&layer_of(t, TICKMAP_LAYER_CODE)->owned, avma, when, &piece);
+	bool found =
+		tickmap_history_before(code_of(t, &room), avma, when, &piece);
 
 	if (found)
 		when = piece.until;
-	while (!found && t->heir_of && when >= t->fork_when) {
-		when = t->heir_when;
-		t = t->heir_of;
-		const struct tickmap_history *code =
-			&layer_of(t, TICKMAP_LAYER_CODE)->owned;
+	while (!found && descent && descent->heir_of &&
+	       when >= descent->fork_when) {
+		when = descent->heir_when;
+		t = descent->heir_of;
+		descent = t->descent;
+		const struct tickmap_history *code = code_of(t, &room);
 		found = tickmap_history_at(code, avma, when, &piece);
 		if (found)
 			break;
@@ -623,9 +656,9 @@ int tickmap_timeline_elsewhen(const struct tickmap_timeline *timeline,
 			      uint64_t when, uint64_t avma)
 {
 	struct tickmap_piece after;
-	bool comes = tickmap_history_after(
-		&layer_of(timeline, TICKMAP_LAYER_CODE)->owned, avma, when,
-		&after);
+	struct tickmap_history room;
+	bool comes = tickmap_history_after(code_of(timeline, &room), avma, when,
+					   &after);
 	struct tickmap_placing before;
 	uint64_t ended;
 

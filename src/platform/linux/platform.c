@@ -37,6 +37,8 @@ void *tickmap_platform_large_block(size_t size)
 	bool is_large = size >= 2 * page;
 	void *block;
 
+	if (size < 4096)
+		return malloc(size);
 	if (posix_memalign(&block, is_large ? page : line, size))
 		return NULL;
 	if (!is_large)
@@ -46,19 +48,14 @@ void *tickmap_platform_large_block(size_t size)
 	return block;
 }
 
-void *tickmap_platform_settle(void *block, size_t size)
+void tickmap_platform_forget(void *bytes, size_t size)
 {
-	const uintptr_t page = 2 << 20;
-	void *settled = size ? realloc(block, size) : NULL;
-	uintptr_t begin, end;
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t begin = ((uintptr_t)bytes + page - 1) & ~(page - 1);
+	uintptr_t end = ((uintptr_t)bytes + size) & ~(page - 1);
 
-	if (!settled)
-		return block;
-	begin = ((uintptr_t)settled + page - 1) & ~(page - 1);
-	end = ((uintptr_t)settled + size) & ~(page - 1);
 	if (begin < end)
-		madvise((void *)begin, end - begin, MADV_COLLAPSE);
-	return settled;
+		madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void tickmap_platform_give_memory_back(void)
