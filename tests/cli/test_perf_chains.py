@@ -23,6 +23,7 @@ TOYJIT = BUILD / "tests" / "emit" / "toyjit"
 
 SPIN = """
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 #include <sys/wait.h>
 volatile unsigned long sink;
@@ -48,10 +49,11 @@ static int compare(const void *a, const void *b)
 int main(int argc, char **argv)
 {
 	int numbers[40];
-	long rounds = argc > 1 ? atol(argv[1]) : 100;
+	/* Of a CPU, for each process: a fast one gives as many samples. */
+	clock_t end = atol(argv[1]) * (CLOCKS_PER_SEC / 1000);
 	pid_t child = argc > 2 ? fork() : 0;
 
-	for (long i = 0; i < rounds; i++) {
+	for (long i = 0; clock() < end; i++) {
 		for (int j = 0; j < 40; j++)
 			numbers[j] = rand() % 100;
 		recurse((int)(i % 30), 200000);
@@ -120,13 +122,13 @@ def remove(path):
 def test_our_chains_are_perf_scripts(folder, options, program, pipe):
     if (folder / "rec").exists():
         remove(folder / "rec")
-    record(folder, options, ["./" + program, "60", "fork"], pipe)
+    record(folder, options, ["./" + program, "100", "fork"], pipe)
     theirs = perf_chains.perf_script("rec", folder)
     ours = perf_chains.ours(COMMAND, "rec", folder)
     verdict = perf_chains.compare(theirs, ours)
     print("\n%s%s: %s %s" % (options, " | (a pipe)" if pipe else "", verdict,
                              dict(verdict.pairs)))
-    assert verdict.samples >= 60
+    assert verdict.samples >= 200
     assert not verdict.missing and not verdict.extra
     # Not all: two names of a place that symbol tables do not show, and perf's
     # names of linkage stubs, which lie one beside.
@@ -135,7 +137,7 @@ def test_our_chains_are_perf_scripts(folder, options, program, pipe):
 
 
 def test_a_pipe_is_reported_as_it_comes(folder):
-    call = ("%s record -q -g -o - -- ./fp 30 2>/dev/null | %s report --json -"
+    call = ("%s record -q -g -o - -- ./fp 50 2>/dev/null | %s report --json -"
             % (PERF, COMMAND))
     done = subprocess.run(["sh", "-c", call], cwd=folder, capture_output=True,
                           text=True)
@@ -153,7 +155,7 @@ def test_a_jits_chains_are_those_that_ran(tmp_path):
     done = subprocess.run(
         [PERF, "record", "-q", "-k", "1", "-e", "cpu-clock:u", "-F", "997",
          "--call-graph", "dwarf,8192", "-o", "toy.data", TOYJIT, "--dir",
-         tmp_path, "--frames", "mixed", "--churn", "move", "--rounds", "1000"],
+         tmp_path, "--frames", "mixed", "--churn", "move", "--rounds", "2500"],
         cwd=tmp_path, capture_output=True, text=True)
     check_perf(done, "record dwarf stacks")
     text = subprocess.run(
@@ -192,7 +194,7 @@ def test_injected_recordings_have_names_from_images_or_dump(folder, tmp_path):
         [PERF, "record", "-q", "-k", "1", "-e", "cpu-clock:u", "-F", "997",
          "--user-regs=r15", "--call-graph", "fp", "-o", "toy.data", TOYJIT,
          "--dir", made, "--frames", "fp", "--churn", "reuse", "--rounds",
-         "400"], cwd=tmp_path, capture_output=True, text=True, env=env)
+         "1000"], cwd=tmp_path, capture_output=True, text=True, env=env)
     check_perf(done, "record")
     plain = perf_chains.ours(COMMAND, "toy.data", tmp_path)
     subprocess.run([PERF, "inject", "--jit", "-i", "toy.data", "-o",
