@@ -155,8 +155,11 @@ size_t tickmap_segments_count(const struct tickmap_segments *segments)
 	return segments->count;
 }
 
-/* Splits run r if it could not take two more segments. */
-static bool make_room(struct tickmap_segments *segments, size_t r)
+/* Splits run r if it could not take two more segments: in the middle, or where
+ * the next one comes behind all of it, so that those in order leave full runs.
+ */
+static bool make_room(struct tickmap_segments *segments, size_t r,
+		      uint64_t start)
 {
 	struct entry *items;
 	struct run *run, *upper;
@@ -176,7 +179,7 @@ static bool make_room(struct tickmap_segments *segments, size_t r)
 		return true;
 	}
 	run = items[r].run;
-	upper->count = RUN / 2;
+	upper->count = start > run->items[run->count - 1].start ? 1 : RUN / 2;
 	run->count -= upper->count;
 	memcpy(upper->items, run->items + run->count,
 	       upper->count * sizeof(run->items[0]));
@@ -281,7 +284,7 @@ static bool change(struct tickmap_segments *segments, uint64_t start,
 		return true;
 	r = runs_up_to(segments, start);
 	r -= r > 0;
-	if (!make_room(segments, r))
+	if (!make_room(segments, r, start))
 		return false;
 	/* Did the split send us to the upper half? */
 	if (r + 1 < segments->runs.count &&

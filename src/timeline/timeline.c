@@ -11,6 +11,7 @@
  */
 #include "timeline/timeline.h"
 
+#include "platform/platform.h"
 #include "timeline/layers.h"
 #include "timeline/placings.h"
 #include "timeline/segments.h"
@@ -253,6 +254,7 @@ struct sealing {
 	TICKMAP_VEC(struct tickmap_placing) placings;
 	struct tickmap_history histories[TICKMAP_HISTORIES];
 	struct tickmap_segments *now[TICKMAP_LAYERS]; /* owner: a placing */
+	bool for_good; /* no event is needed twice */
 	bool inherits; /* from the parent, at this time */
 	bool failed;
 };
@@ -469,6 +471,8 @@ static void sort_events(struct tickmap_timeline *timeline)
 		      compare_events);
 }
 
+enum { MANY = 1 << 14 };
+
 static bool sweep(struct sealing *s)
 {
 	struct tickmap_timeline *timeline = s->timeline;
@@ -476,8 +480,13 @@ static bool sweep(struct sealing *s)
 	for (int i = 0; i < TICKMAP_LAYERS; i++)
 		if (!(s->now[i] = tickmap_segments_new()))
 			return false;
-	for (uint32_t i = 0; i < event_count(timeline) && !s->failed; i++)
-		apply(s, &timeline->events->items[i]);
+	for (uint32_t i = 0; i < event_count(timeline) && !s->failed; i++) {
+		struct event *event = &timeline->events->items[i];
+		apply(s, event);
+		if (s->for_good && i % MANY == MANY - 1)
+			tickmap_platform_forget(event + 1 - MANY,
+						MANY * sizeof(*event));
+	}
 	finish_all(s, UINT64_MAX);
 	return !s->failed;
 }
@@ -536,7 +545,7 @@ static bool build_all(struct sealing *s)
 
 static bool seal(struct tickmap_timeline *timeline, bool for_good)
 {
-	struct sealing s = { .timeline = timeline };
+	struct sealing s = { .timeline = timeline, .for_good = for_good };
 	bool good = apply_all(&s);
 
 	/* Before as much memory is needed for what the questions go to. */
