@@ -90,10 +90,12 @@ static void run_model(uint64_t base)
 	uint64_t owner = 0;
 
 	for (unsigned step = 0; step < 3000; step++) {
-		unsigned at = (unsigned)(dice() % CELLS);
+		/* First of all one behind the other, as a loader places them.
+		 */
+		unsigned at = step < CELLS ? step : (unsigned)(dice() % CELLS);
 		unsigned size = (unsigned)(dice() % 3);
-		bool clear = dice() % 5 == 0;
-		if (dice() % 200 == 0)
+		bool clear = step >= CELLS && dice() % 5 == 0;
+		if (step >= CELLS && dice() % 200 == 0)
 			size = (unsigned)(dice() % CELLS);
 		/* Model last: the cut is checked against what was. */
 		if (at + size > CELLS && base + CELLS)
