@@ -218,7 +218,8 @@ a_launched_program_is_sampled_with_its_threads_and_children(void **state)
 	assert_true(seen.with_anon_exec >= 1);
 	assert_int_equal(seen.fork, 2);
 	assert_int_equal(seen.exit, 3);
-	assert_int_equal(seen.lost, 0);
+	/* A busy machine may keep us away for longer than a ring lasts. */
+	assert_true(seen.lost <= seen.samples / 20);
 	/* With 20 ms of patience nothing comes too late. */
 	assert_int_equal(seen.out_of_order,
 			 tickmap_sampler_late_count(sampler));
