@@ -318,11 +318,14 @@ static void mend_header(struct tickmap_repair *repair, uint32_t elf_machine)
 	header->flags &= 1;
 	if (!header->elf_machine)
 		header->elf_machine = elf_machine;
-	if (repair->items.count) {
-		uint64_t first = repair->items.items[0].when;
+	for (size_t i = 0; i < repair->items.count; i++) {
+		uint64_t first = repair->items.items[i].when;
+		if (repair->items.items[i].dropped)
+			continue;
 		if (header->timestamp > first ||
 		    first - header->timestamp > HEADER_TIME_NEAR)
 			header->timestamp = first;
+		break;
 	}
 }
 
@@ -389,9 +392,9 @@ static enum tickmap_repair_status mend(struct tickmap_repair *repair,
 	if (!tickmap_repair_empty(repair))
 		return TICKMAP_REPAIR_NO_MEMORY;
 	sort(repair);
-	mend_header(repair, elf_machine);
 	if (!drop_repeated(repair) || !number(repair))
 		return TICKMAP_REPAIR_NO_MEMORY;
+	mend_header(repair, elf_machine);
 	if (tickmap_repair_write(repair, sink, context))
 		return TICKMAP_REPAIR_DONE;
 	return repair->no_memory ? TICKMAP_REPAIR_NO_MEMORY
