@@ -136,8 +136,8 @@ def test_multiprocessing(python, run, method):
     """
     result = run(python, program, method)
     assert result.out == "True\n"
-    dumps = jitdump.read_all(result)
-    # One worker may have done all of it.
+    # The pool ends its workers by a signal. One may have done all of the work.
+    dumps = jitdump.read_all(result, some_are_killed=True)
     assert len(dumps) >= 2
     assert any(d.named("inner") for d in dumps.values())
 

@@ -218,7 +218,8 @@ def test_an_interrupt_ends_the_program_as_without_us(python, programs, tmp_path)
 ASK = """
 import os, sys
 native = getattr(sys, "is_stack_trampoline_active", bool)()
-ours = "_tickmap" in open("/proc/self/maps").read()
+with open("/proc/self/maps") as maps:
+    ours = "_tickmap" in maps.read()
 folder = os.environ["TICKMAP_DIR"]
 def f(): pass
 f()
