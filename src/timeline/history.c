@@ -61,11 +61,10 @@ static bool take(const struct tickmap_span *found,
 	return found;
 }
 
-bool tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
-			uint64_t when, struct tickmap_piece *ret_piece)
+bool tickmap_history_few_at(const struct tickmap_history *history,
+			    uint64_t avma, uint64_t when,
+			    struct tickmap_piece *ret_piece)
 {
-	if (history->index)
-		return tickmap_index_at(history->index, avma, when, ret_piece);
 	for (size_t i = 0; i < history->spans.count; i++) {
 		const struct tickmap_span *span = &history->spans.items[i];
 		if (covers(span, avma) && span->since <= when &&

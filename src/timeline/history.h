@@ -43,8 +43,21 @@ bool tickmap_history_add(struct tickmap_history *history,
 bool tickmap_history_build(struct tickmap_history *history);
 
 /* The span that holds the point, if there is one. */
-bool tickmap_history_at(const struct tickmap_history *history, uint64_t avma,
-			uint64_t when, struct tickmap_piece *ret_piece);
+bool tickmap_history_few_at(const struct tickmap_history *history,
+			    uint64_t avma, uint64_t when,
+			    struct tickmap_piece *ret_piece);
+/* Of the index, for what is asked most. */
+bool tickmap_index_at(const struct tickmap_index *index, uint64_t avma,
+		      uint64_t when, struct tickmap_piece *ret_piece);
+
+static inline bool tickmap_history_at(const struct tickmap_history *history,
+				      uint64_t avma, uint64_t when,
+				      struct tickmap_piece *ret_piece)
+{
+	return history->index
+		       ? tickmap_index_at(history->index, avma, when, ret_piece)
+		       : tickmap_history_few_at(history, avma, when, ret_piece);
+}
 
 /* The last span at this address that ended at or before that time, and the
  * first that began after it, if there is one. */

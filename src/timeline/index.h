@@ -20,8 +20,6 @@ struct tickmap_index *tickmap_index_new(struct tickmap_span *spans,
 void tickmap_index_free(struct tickmap_index *index);
 
 /* As those of a history. */
-bool tickmap_index_at(const struct tickmap_index *index, uint64_t avma,
-		      uint64_t when, struct tickmap_piece *ret_piece);
 bool tickmap_index_before(const struct tickmap_index *index, uint64_t avma,
 			  uint64_t when, struct tickmap_piece *ret_piece);
 bool tickmap_index_after(const struct tickmap_index *index, uint64_t avma,

@@ -6,19 +6,9 @@
 
 enum { FEW = 8 };
 
-struct tickmap_layers {
-	bool is_few;
-	uint8_t ends[TICKMAP_HISTORIES]; /* of a few: where each one's end */
-};
-
 struct few {
 	struct tickmap_layers layers;
 	struct tickmap_span spans[];
-};
-
-struct many {
-	struct tickmap_layers layers;
-	struct tickmap_history histories[TICKMAP_HISTORIES];
 };
 
 static struct tickmap_layers *
@@ -45,7 +35,7 @@ pack_few(const struct tickmap_history histories[TICKMAP_HISTORIES],
 static struct tickmap_layers *
 pack_many(struct tickmap_history histories[TICKMAP_HISTORIES])
 {
-	struct many *many = calloc(1, sizeof(*many));
+	struct tickmap_layers_many *many = calloc(1, sizeof(*many));
 
 	if (!many)
 		return NULL;
@@ -77,7 +67,7 @@ tickmap_layers_pack(struct tickmap_history histories[TICKMAP_HISTORIES])
 
 void tickmap_layers_free(struct tickmap_layers *layers)
 {
-	struct many *many = (struct many *)layers;
+	struct tickmap_layers_many *many = (struct tickmap_layers_many *)layers;
 
 	if (layers && !layers->is_few)
 		for (unsigned i = 0; i < TICKMAP_HISTORIES; i++)
@@ -85,9 +75,9 @@ void tickmap_layers_free(struct tickmap_layers *layers)
 	free(layers);
 }
 
-const struct tickmap_history *
-tickmap_layers_history(struct tickmap_layers *layers, unsigned which,
-		       struct tickmap_history *room)
+const struct tickmap_history *tickmap_layers_few(struct tickmap_layers *layers,
+						 unsigned which,
+						 struct tickmap_history *room)
 {
 	static const struct tickmap_history nothing;
 	struct few *few = (struct few *)layers;
@@ -95,8 +85,6 @@ tickmap_layers_history(struct tickmap_layers *layers, unsigned which,
 
 	if (!layers)
 		return &nothing;
-	if (!layers->is_few)
-		return &((struct many *)layers)->histories[which];
 	begin = which ? layers->ends[which - 1] : 0;
 	room->spans.items = few->spans + begin;
 	room->spans.count = layers->ends[which] - begin;
