@@ -181,17 +181,19 @@ static int open_dump(struct tickmap_emit *emit)
 
 	if (status)
 		return status;
-	/* First the mapping, then the header: who sees the mapping event first
-	 * finds an empty dump, and who finds a header knows it is mapped. */
-	if (tickmap_emit_os_has_marker()) {
+	tickmap_emit_jitdump_header(&out, emit->options.elf_machine, emit->pid,
+				    tickmap_emit_now(emit));
+	status = tickmap_emit_append_out(emit, &emit->dump, &out);
+	if (!status)
+		status = tickmap_emit_append_pending(emit);
+	/* Last of all: perf inject gives up a whole recording for one dump that
+	 * was mapped and is gone again, or has no header. */
+	if (!status && tickmap_emit_os_has_marker()) {
 		emit->marker = tickmap_emit_os_map_marker(emit->dump.fd);
 		if (!emit->marker)
 			emit->state |= TICKMAP_EMIT_STATE_NO_MARKER;
 	}
-	tickmap_emit_jitdump_header(&out, emit->options.elf_machine, emit->pid,
-				    tickmap_emit_now(emit));
-	status = tickmap_emit_append_out(emit, &emit->dump, &out);
-	return status ? status : tickmap_emit_append_pending(emit);
+	return status;
 }
 
 static int open_map(struct tickmap_emit *emit)
